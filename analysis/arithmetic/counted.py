@@ -26,21 +26,22 @@ class Counted:
             result.add(values)
         return result
 
-    def add(self, values: np.ndarray) -> None:
-        """Counts more values; fast if few of them differ."""
+    def add(self, values: np.ndarray, counts: np.ndarray | None = None) -> None:
+        """Counts more values, each once or so many times (below 2^53 in sum); fast if few of them differ."""
         if not len(values):
             return
         low = int(values.min())
         if int(values.max()) - low < DENSE:
-            counts = np.bincount(values.astype(np.int64) - low)
-            found = np.flatnonzero(counts)
-            self.merge(found + low, counts[found])
+            dense = np.bincount(values.astype(np.int64) - low, counts).astype(np.int64)
+            found = np.flatnonzero(dense)
+            self.merge(found + low, dense[found])
+        elif counts is None:
+            self.merge(*np.unique(values.astype(np.int64), return_counts=True))
         else:
-            found, counts = np.unique(values, return_counts=True)
-            self.merge(found.astype(np.int64), counts)
+            self.merge(values, counts)
 
     def merge(self, values: np.ndarray, counts: np.ndarray) -> None:
-        """Counts different values, each so many times."""
+        """Counts values, each so many times."""
         self.values, where = np.unique(np.concatenate((self.values, values)), return_inverse=True)
         merged = np.zeros(len(self.values), dtype=np.int64)
         np.add.at(merged, where, np.concatenate((self.counts, counts)))

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -16,17 +16,6 @@ SHADES = ((0, 6, 0.15), (1, 5, 0.25), (2, 4, 0.4))
 MEDIAN = 3
 KEY = "median flow; half, 80 % and 98 % of flows"
 KEY_OF_SEVERAL = "median flow; half and 80 % of flows"
-
-
-def at_times(series: Iterable[tuple[np.ndarray, np.ndarray]], times: np.ndarray) -> np.ndarray:
-    """The value of each series at each time (series x times): its last value until then, NaN before its first."""
-    rows = []
-    for since, values in series:
-        last = np.searchsorted(since, times, side="right") - 1
-        rows.append(
-            np.where(last >= 0, values[np.maximum(last, 0)], np.nan) if len(since) else np.full(len(times), np.nan)
-        )
-    return np.array(rows).reshape(-1, len(times))
 
 
 def over_flows(values: np.ndarray) -> np.ndarray:

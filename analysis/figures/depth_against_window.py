@@ -17,11 +17,10 @@ def prepare(a: common.Analysis) -> Data:
     """At most MOST_POINTS trace records of the measurement window, evenly chosen: the sum of all windows then, and the
     depth that the latest packet until then found.
     """
-    times = a.windows.mono_ns
-    inside = slice(*np.searchsorted(times, (a.window.start_ns, a.window.end_ns)))
-    chosen = np.unique(np.linspace(inside.start, inside.stop - 1, MOST_POINTS).astype(np.int64))
-    chosen = chosen[(chosen >= inside.start) & (chosen < inside.stop)]
-    before = np.searchsorted(a.queue["enqueue_mono_ns"], times[chosen], side="right") - 1
+    first, last = a.windows.until(a.window.start_ns), a.windows.until(a.window.end_ns)
+    chosen = np.unique(np.linspace(first, last - 1, MOST_POINTS).astype(np.int64))
+    chosen = chosen[(chosen >= first) & (chosen < last)]
+    before = np.searchsorted(a.queue["enqueue_mono_ns"], a.windows.mono_ns[chosen], side="right") - 1
     known = before >= 0
     return {
         "facts": common.run_facts(a),

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from analysis.arithmetic.by_flow import Groups
 from analysis.figures import bands, canvas, common
 from analysis.figures.common import BLACK, BLUE, BROWN, GREEN, GREY, LABEL_RED, ORANGE, RED, Data
 from analysis.measure.flow_distribution import MANY_FLOWS
+from analysis.read.columns import parts
 from analysis.read.link_loss import NAME as LINK_LOST
+from analysis.read.postcards import dropped
 
 BAND_COLUMNS = 400
 LOST_HEIGHT = 0.93  # of the marks of packets that the link lost, as a share of the depth axis; drops are above
@@ -22,50 +25,81 @@ def prepare(a: common.Analysis) -> Data:
     """Envelopes of at most COLUMNS columns each, and the thinned times of drops. With more than MANY_FLOWS flows,
     percentiles over flows instead of an envelope for each flow.
     """
-    from analysis.measure.metrics import experiment_groups
-    from wire import wire
-
     facts = common.run_facts(a)
     end = facts["end_s"]
-    arrival_s = common.seconds(a, a.queue["enqueue_mono_ns"])
-    drops = arrival_s[(a.queue["flags"] & wire.POSTCARD.const["POSTCARD_DROPPED"]) != 0]
-    lost = {"lost": common.thin_drops(arrival_s[a.queue[LINK_LOST]], end)} if LINK_LOST in a.queue else {}
-    groups = experiment_groups(a.run, a.trace)
-    many = len(groups) > MANY_FLOWS
-    chosen = [] if many else groups
-    columns = common.COLUMNS if len(chosen) <= 32 else common.COLUMNS // 3
-    window_s = common.seconds(a, a.windows.mono_ns)
+    flows = a.windows.flows_of(a.run)
+    many = len(flows) > MANY_FLOWS
+    chosen = [] if many else flows
+    classes = common.flow_classes(a.run)
     return {
         "facts": facts,
-        "depth": common.envelope(arrival_s, a.queue["depth_packets"], 0, end),
-        "drops": common.thin_drops(drops, end),
-        **lost,
-        "aggregate": common.envelope(window_s, a.windows.in_flight_packets, 0, end),
-        "cwnd": common.envelope(window_s, a.windows.cwnd_packets, 0, end),
-        "flows": [
-            common.envelope(common.seconds(a, a.run.tcp["mono_ns"][rows]), a.trace.in_flight[rows], 0, end, columns)
-            for _, rows in chosen
-        ],
-        "ccs": [common.flow_classes(a.run)[entry.id] for entry, _ in chosen],
-        "ids": [entry.id for entry, _ in chosen],
-        **({"bands": _bands(a, groups, end)} if many else {}),
+        **_queue(a, end),
+        **_envelopes(a, chosen, end),
+        "ccs": [classes[entry.id] for entry in chosen],
+        "ids": [entry.id for entry in chosen],
+        **({"bands": _bands(a, flows, end)} if many else {}),
     }
 
 
-def _bands(a: common.Analysis, groups: list[tuple[common.Flow, np.ndarray]], end: float) -> Data:
+def _queue(a: common.Analysis, end: float) -> Data:
+    """The envelope of the depth, and the thinned times of drops and of packets that the link lost."""
+    depth, drops, lost = common.Envelope(0, end), [np.empty(0)], [np.empty(0)]
+    names = ("enqueue_mono_ns", "depth_packets", "flags", *([LINK_LOST] if LINK_LOST in a.queue else []))
+    for cards in parts(a.queue, *names):
+        arrival_s = common.seconds(a, cards["enqueue_mono_ns"])
+        depth.add(arrival_s, cards["depth_packets"])
+        drops.append(common.thin_drops(arrival_s[dropped(cards)], end))
+        if LINK_LOST in cards:
+            lost.append(common.thin_drops(arrival_s[cards[LINK_LOST]], end))
+    of_link = {"lost": np.unique(np.concatenate(lost))} if LINK_LOST in a.queue else {}
+    return {"depth": depth.line(), "drops": np.unique(np.concatenate(drops)), **of_link}
+
+
+def _envelopes(a: common.Analysis, flows: list[common.Flow], end: float) -> Data:
+    """Envelopes of the sums of all windows, and of the packets in flight of some flows."""
+    sums = {"aggregate": "in_flight_packets", "cwnd": "cwnd_packets"}
+    of_sums = {name: common.Envelope(0, end) for name in sums}
+    columns = common.COLUMNS if len(flows) <= 32 else common.COLUMNS // 3
+    of_flows = {entry.number: common.Envelope(0, end, columns) for entry in flows}
+    names = ("mono_ns", "flow", "of_flow_in_flight", *sums.values())
+    for part in a.windows.parts(*names, last=a.windows.until(a.window.end_ns)):
+        since_s = common.seconds(a, part["mono_ns"])
+        for name, column in sums.items():
+            of_sums[name].add(since_s, part[column])
+        groups = Groups.of(part["flow"])
+        for number, first, last in zip(groups.flow.tolist(), groups.starts, groups.ends, strict=True):
+            if number in of_flows:
+                of_flow = groups.rows[first:last]
+                of_flows[number].add(since_s[of_flow], part["of_flow_in_flight"][of_flow])
+    lines = {name: of_sum.line() for name, of_sum in of_sums.items()}
+    return lines | {"flows": [of_flows[entry.number].line() for entry in flows]}
+
+
+def _bands(a: common.Analysis, flows: list[common.Flow], end_s: float) -> Data:
     """Percentiles over flows of the packets in flight, at BAND_COLUMNS times. A flow whose group has a STOP counts
     until its last record.
     """
     from analysis.measure.metrics import of_groups_with_stop
 
-    times, stopped = np.linspace(0, end, BAND_COLUMNS), of_groups_with_stop(a.run)
-    series = []
-    for entry, rows in groups:
-        since, packets = common.seconds(a, a.run.tcp["mono_ns"][rows]), a.trace.in_flight[rows]
-        series.append((since, np.append(packets[:-1], np.nan) if stopped[entry.number] else packets))
-    classes = common.flow_classes(a.run)
-    ccs = [classes[entry.id] for entry, _ in groups]
-    return {"times": times, "kinds": bands.by_algorithm(ccs, bands.at_times(series, times)), "ccs": ccs}
+    times, classes = np.linspace(0, end_s, BAND_COLUMNS), common.flow_classes(a.run)
+    latest, numbers = np.full(len(a.windows.last), np.nan), [entry.number for entry in flows]
+    last = a.windows.last[of_groups_with_stop(a.run)]
+    columns: list[np.ndarray] = []  # of the times that no later slab changes
+    rows = 0
+    for part in a.windows.parts("mono_ns", "flow", "of_flow_in_flight"):
+        packets = part["of_flow_in_flight"].astype(np.float64)
+        packets[last[(last >= rows) & (last < rows + len(packets))] - rows] = np.nan
+        rows, first = rows + len(packets), 0
+        for end in np.searchsorted(common.seconds(a, part["mono_ns"]), times[len(columns) :], side="right").tolist():
+            latest[part["flow"][first:end]] = packets[first:end]
+            if end == len(packets):
+                break
+            columns.append(latest[numbers])
+            first = end
+        latest[part["flow"][first:]] = packets[first:]
+    columns += [latest[numbers]] * (len(times) - len(columns))
+    ccs = [classes[entry.id] for entry in flows]
+    return {"times": times, "kinds": bands.by_algorithm(ccs, np.array(columns).T), "ccs": ccs}
 
 
 def draw(data: Data) -> common.Figure:

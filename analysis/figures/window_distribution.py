@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from analysis.arithmetic.counted import Counted
 from analysis.figures import bands, canvas, common
 from analysis.figures.common import BLACK, BLUE, GREY, Data
 from analysis.measure.flow_distribution import MANY_FLOWS
@@ -21,21 +22,22 @@ MOST_PHONE_TICKS = 14
 
 def prepare(a: common.Analysis) -> Data:
     """Percentiles of each flow, and a histogram of all samples."""
-    from analysis.measure.metrics import rows_at_acks
-
-    rows = rows_at_acks(a.run, a.trace, a.window)
-    pooled = a.trace.in_flight[rows.rows]
-    flows = [entry for entry in a.run.traffic if len(rows[entry.number])]
+    flow, packets, counts = a.windows.counts_at_acks("of_flow_in_flight", a.window)
+    bounds = [np.searchsorted(flow, (entry.number, entry.number + 1)) for entry in a.run.traffic]
+    flows = [(entry, slice(*rows)) for entry, rows in zip(a.run.traffic, bounds, strict=True) if rows[0] < rows[1]]
     classes = common.flow_classes(a.run)
-    samples = [a.trace.in_flight[rows[entry.number]] for entry in flows]
-    deepest = int(pooled.max(initial=0))
-    width = deepest // MAX_BINS + 1
+    boxes = []
+    for _, rows in flows:
+        of_flow = Counted()
+        of_flow.merge(packets[rows], counts[rows])
+        boxes.append([of_flow.percentile(percent) for percent in PERCENTILES])
+    width = int(packets.max(initial=0)) // MAX_BINS + 1
     return {
         "facts": common.run_facts(a),
-        "boxes": np.array([np.percentile(values, PERCENTILES) for values in samples]).reshape(-1, len(PERCENTILES)),
-        "ids": [entry.id for entry in flows],
-        "ccs": [classes[entry.id] for entry in flows],
-        "counts": np.bincount(np.maximum(pooled, 0) // width, minlength=1),
+        "boxes": np.array(boxes, dtype=np.float64).reshape(-1, len(PERCENTILES)),
+        "ids": [entry.id for entry, _ in flows],
+        "ccs": [classes[entry.id] for entry, _ in flows],
+        "counts": np.bincount(np.maximum(packets, 0) // width, counts, minlength=1).astype(np.int64),
         "width": width,
     }
 

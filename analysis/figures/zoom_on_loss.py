@@ -11,6 +11,7 @@ import numpy as np
 from analysis.figures import canvas, common
 from analysis.figures.common import BLACK, BLUE, GREY, ORANGE, RED, Data
 from analysis.figures.steps import queue_steps, value_steps
+from analysis.read.columns import slabs
 
 BEFORE_RTTS, AFTER_RTTS = 2, 6  # multiples of the longest RTT (with a full queue)
 MAX_LOSERS_DRAWN = 6
@@ -18,8 +19,6 @@ MAX_LOSERS_DRAWN = 6
 
 def prepare(a: common.Analysis) -> Data:
     """Exact steps of queue and windows around one moment."""
-    from analysis.measure.metrics import experiment_groups
-
     facts = common.run_facts(a)
     moment, is_loss = _moment(a)
     data: Data = {"facts": facts, "is_loss": is_loss, "queue": None, "rtt_ms": a.run.experiment.rtt_ns / 1e6}
@@ -32,17 +31,14 @@ def prepare(a: common.Analysis) -> Data:
         facts["bdp"] = float(bdp[max(at, 0)])
     data["span_ms"] = ((start - moment) / 1e6, (end - moment) / 1e6)
     data["queue"], data["drops"], losers = _queue(a, moment, start, end)
-    groups = experiment_groups(a.run, a.trace)
-    if groups:
+    flows = a.windows.flows_of(a.run)
+    if flows:
         total = [(a.windows.in_flight_packets, "in flight"), (a.windows.cwnd_packets, "cwnd")]
         data["total"] = [(_steps(a.windows.mono_ns, values, moment, start, end), text) for values, text in total]
-    lost = [(entry, rows) for entry, rows in groups if entry.number in losers and len(groups) > 1]
+    lost = [entry for entry in flows if entry.number in losers and len(flows) > 1]
     data["each"] = [
-        (
-            _steps(a.run.tcp["mono_ns"][rows], a.trace.in_flight[rows], moment, start, end),
-            f"flow {entry.id} {entry.cc}",
-        )
-        for entry, rows in lost[:MAX_LOSERS_DRAWN]
+        (_steps(*_window(a, entry.number, start, end), moment, start, end), f"flow {entry.id} {entry.cc}")
+        for entry in lost[:MAX_LOSERS_DRAWN]
     ]
     data["losers"] = len(losers)
     return data
@@ -81,6 +77,18 @@ def _queue(a: common.Analysis, moment: int, start: int, end: int) -> tuple[np.nd
     drops = np.array([(came[shown] - moment) / 1e6, depth[shown]])
     first = shown & (came >= moment) & (came < moment + rtt)
     return np.array([(steps[0] - moment) / 1e6, steps[1]]), drops, set(a.queue["flow"][rows][first].tolist())
+
+
+def _window(a: common.Analysis, flow: int, start: int, end: int) -> tuple[np.ndarray, np.ndarray]:
+    """(times, packets in flight) of a flow's records in [start, end), and of its last record before."""
+    first, last = a.windows.until(start), a.windows.until(end)
+    mine = first + np.flatnonzero(a.windows.flow[first:last] == flow)
+    for rows in reversed(list(slabs(first))):
+        before = rows.start + np.flatnonzero(a.windows.flow[rows] == flow)
+        if len(before):
+            mine = np.append(before[-1:], mine)
+            break
+    return a.windows.mono_ns[mine], a.windows.of_flow_in_flight[mine]
 
 
 def _steps(times: np.ndarray, values: np.ndarray, moment: int, start: int, end: int) -> np.ndarray:

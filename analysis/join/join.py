@@ -24,8 +24,8 @@ import numpy as np
 from analysis.arithmetic.by_flow import Axis, Groups
 from analysis.arithmetic.sequence import Coverage, HeaderBytes, Unwrapped
 from analysis.arithmetic.unwrap import near32
+from analysis.join.in_flight import InFlight, in_flight, window_known
 from analysis.join.retransmits import Retransmits, match, pieces
-from analysis.join.trace_by_flow import TraceByFlow, estimate_in_flight, trace_by_flow, window_known
 from analysis.read.columns import ColumnFile, Columns, rows_of, slabs, until
 from analysis.read.link_loss import NAME as LINK_LOST
 from analysis.read.link_loss import delivered
@@ -102,10 +102,9 @@ class _Open:
         return _Open(*(values[mask] for values in vars(self).values()))
 
 
-def join(run: Run, queue: Columns) -> tuple[Segments, TraceByFlow]:
+def join(run: Run, queue: Columns) -> tuple[Segments, InFlight]:
     """Joins the postcards of one queue (columns sorted by enqueue_mono_ns) with the trace of `run`."""
     flows = len(run.flows) + 1
-    trace = trace_by_flow(run)
     headers, first, last_ack_row = HeaderBytes(flows), _First(flows), np.full(flows, NONE)
     for part in slabs(len(queue["flags"])):
         cards = _tcp_cards(queue, part, "flow", "tcp_seq", "tcp_flags", "packet_bytes", "enqueue_mono_ns")
@@ -126,8 +125,7 @@ def join(run: Run, queue: Columns) -> tuple[Segments, TraceByFlow]:
     result = Segments(**columns, header_bytes=header.astype(np.uint8), skipped=joined.skipped)
     result.retransmits_untold = joined.retransmits_untold
     result.retransmits_unmatched = match(joined.copies, joined.records, run.experiment.rtt_ns, result.retransmit_row)
-    estimate_in_flight(run, trace, joined.largest_payload)
-    return result, trace
+    return result, in_flight(run, joined.largest_payload)
 
 
 def _tcp_cards(queue: Columns, part: slice, *names: str) -> Columns:

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from analysis.join.in_flight import InFlight
 from analysis.join.join import Segments, join
-from analysis.join.trace_by_flow import TraceByFlow
 from analysis.judge import ledger as ledger_module
 from analysis.judge.validity import reasons_against
 from analysis.measure import metrics, open_loop, program_results
@@ -29,7 +29,7 @@ class Analysis:
     port: int | None  # of the bottleneck queue
     queue: dict[str, np.ndarray]  # postcards of the bottleneck queue, by arrival
     segments: Segments
-    trace: TraceByFlow
+    in_flight: InFlight
     window: metrics.Window
     shared: metrics.Window  # the part of `window` in which all long flows were there: for fairness
     link: metrics.LinkUsage
@@ -53,13 +53,13 @@ def analyse(
     when_loaded(run)
     spec, rtt_ns = run.experiment, run.experiment.rtt_ns
     port, queue = metrics.bottleneck(run)
-    segments, trace = join(run, queue)
+    segments, in_flight = join(run, queue)
 
     window = metrics.measurement_window(run, queue)
     link = metrics.LinkUsage(queue, run.rate, directory)
     utilization = metrics.utilization(link, window, rtt_ns)
     good = metrics.goodput(run, queue, segments, window)
-    windows = metrics.aggregate_window(run, trace)
+    windows = metrics.window_series(run, in_flight)
     rtt_max_ns = longest_rtt_ns(rtt_ns, spec.buffer_packets, spec.wire_bytes, metrics.mean_rate_bps(run, window))
     events = loss_events(queue, link, windows, window, rtt_ns, rtt_max_ns)
 
@@ -71,6 +71,6 @@ def analyse(
     reasons = reasons_against(run, queue, port, window, entries, facts, utilization)
     shared = metrics.shared_window(run, window)
     return Analysis(
-        run, port, queue, segments, trace, window, shared, link, windows, good, utilization, events, rtt_max_ns,
+        run, port, queue, segments, in_flight, window, shared, link, windows, good, utilization, events, rtt_max_ns,
         entries, facts, reasons,
     )  # fmt: skip

@@ -5,9 +5,12 @@ contradictions between source and conditions. validity.py makes all other checks
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from analysis.arithmetic.by_flow import Groups
+from analysis.arithmetic.counted import Counted
 from analysis.arithmetic.sequence import Unwrapped
 from analysis.measure.loss import longest_rtt_ns
 from analysis.measure.metrics import Columns, Window, arrivals_in, of_experiment
@@ -101,18 +104,15 @@ def _holes(firsts: Columns, full_bytes: int, rtt_ns: int) -> tuple[int, int]:
 
 
 def _time_reasons(run: Run, queue: Columns, window: Window) -> list[str]:
-    spec, tcp, result = run.experiment, run.tcp, []
-    counts = of_experiment(run)
-    mine = counts[tcp["flow"]]
-    srtt_ns = tcp["srtt_us"][mine & known(tcp, "srtt_us") & (tcp["srtt_us"] > 0)].astype(np.int64) * 1000
+    spec, result, counts = run.experiment, [], of_experiment(run)
+    records = parts(run.tcp, "flow", "srtt_us", "unknown_fields")
+    srtt_us = Counted.of(tcp["srtt_us"][counts[tcp["flow"]] & known(tcp, "srtt_us")] for tcp in records)
+    srtt_ns = srtt_us.values[srtt_us.values > 0] * 1000
     rtt_ns = longest_rtt_ns(spec.rtt_ns, spec.buffer_packets, spec.wire_bytes, spec.rate_bps)
     most_ns = MOST_PAUSE * max(rtt_ns, int(srtt_ns.max(initial=0)))
-    of_parts = {"trace": tcp["mono_ns"][mine], "postcards": queue["enqueue_mono_ns"][counts[queue["flow"]]]}
-    for name, of_part in of_parts.items():
-        first = np.searchsorted(of_part, window.traffic_start_ns)
-        times = np.concatenate(([window.traffic_start_ns], of_part[first:], [window.end_ns]))
-        pauses_ns = np.diff(times)[times[:-1] < window.end_ns] if len(of_part) else of_part
-        pause_ns = int(pauses_ns.max(initial=0))
+    for name, table, column in (("trace", run.tcp, "mono_ns"), ("postcards", queue, "enqueue_mono_ns")):
+        times = (part[column][counts[part["flow"]]] for part in parts(table, "flow", column))
+        pause_ns = _longest_pause_ns(times, window)
         if pause_ns > most_ns:
             result.append(
                 f"{name}: nothing for {pause_ns / 1e9:.3f} s (the longest RTT is {most_ns / MOST_PAUSE / 1e9:.3f} s): "
@@ -124,3 +124,13 @@ def _time_reasons(run: Run, queue: Columns, window: Window) -> list[str]:
             f"{spec.rtt_ns / 1e6:.3f} ms: import the run again with the path's RTT without queue as RTT"
         )
     return result
+
+
+def _longest_pause_ns(parts: Iterable[np.ndarray], window: Window) -> int:
+    """The longest gap between times that ascend, from the start of the traffic to the window's end; 0 without any."""
+    last, longest, some = window.traffic_start_ns, 0, False
+    for part in parts:
+        times = np.append(last, part[part >= window.traffic_start_ns])
+        longest = max(longest, int(np.diff(times)[times[:-1] < window.end_ns].max(initial=0)))
+        last, some = times[-1], some or bool(len(part))
+    return max(longest, window.end_ns - int(last)) if some else 0

@@ -172,8 +172,9 @@ def _hidden_events(run: Run) -> int | None:
         return None
     spec = run.experiment
     if spec.offloads and spec.offloads.nic_rate_bps:  # one event covers all segments of a super-segment
-        again = np.flatnonzero(run.tcp["event"] == EVENT["TCP_EVENT_RETRANSMIT"])
-        events += int(segments_of(run.tcp, again).sum()) - len(again)
+        for tcp in parts(run.tcp, "event", "mss_bytes", "data_bytes"):
+            again = np.flatnonzero(tcp["event"] == EVENT["TCP_EVENT_RETRANSMIT"])
+            events += int(segments_of(tcp, again).sum()) - len(again)
     without_event = SEGMENTS_WITHOUT_EVENT * len(run.traffic) + spec.bdp_packets + spec.buffer_packets
     return max(0, segments - events - int(without_event))
 

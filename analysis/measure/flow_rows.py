@@ -10,26 +10,26 @@ from typing import Any
 
 import numpy as np
 
-from analysis.arithmetic.by_flow import ByFlow
 from analysis.join.join import NONE, Segments
-from analysis.join.trace_by_flow import TraceByFlow
+from analysis.measure import over_time
 from analysis.measure.group_results import flow_rates_bps, timed_flows
-from analysis.measure.metrics import CARD, EVENT, Goodput, Window, arrivals_in, cards_in
-from analysis.read.columns import ColumnFile, slabs, sort_file
+from analysis.measure.metrics import CARD, EVENT, Goodput, Window, WindowSeries, arrivals_in, cards_in
+from analysis.read.columns import ColumnFile, parts, rows_of, slabs, sort_file
 from analysis.read.load import Run
 from analysis.read.raw import Columns, known
 
 RTT_BITS = 39  # of an RTT beside 24 bits of a flow; 9 minutes or more count as 9 minutes
 LONGEST_RTT_NS = (1 << RTT_BITS) - 1
 NO_SAMPLE = 0xFFFFFFFF  # the kernel's minimum RTT before the first sample
+TRACED = ("mono_ns", "flow", "event", "unknown_fields", "srtt_us", "rtt_min_us")
 Values = list[Any]  # None where a number is unknown
 
 
 def flow_rows(
-    run: Run, queue: Columns, segments: Segments, trace: TraceByFlow, good: Goodput, window: Window
+    run: Run, queue: Columns, segments: Segments, windows: WindowSeries, good: Goodput, window: Window
 ) -> list[dict[str, Any]]:
     """One row per flow of the experiment."""
-    columns = _of_queue(run, queue, good, window) | _of_trace(run, trace, window)
+    columns = _of_queue(run, queue, good, window) | _of_trace(run, windows, window)
     columns["packet_rtt_us_p50"] = _packet_rtts(run, queue, segments, window)
     names = list(columns)
     absent = (0.0, 0, 0, 0, *(None for _ in names[4:]))  # of a flow that sent nothing through the queue
@@ -66,38 +66,37 @@ def _of_queue(run: Run, queue: Columns, good: Goodput, window: Window) -> dict[s
     }
 
 
-def _of_trace(run: Run, trace: TraceByFlow, window: Window) -> dict[str, Values]:
+def _of_trace(run: Run, windows: WindowSeries, window: Window) -> dict[str, Values]:
     """Retransmits, means over time of cwnd and packets in flight, mean over ACKs of the smoothed RTT, minimum RTT."""
-    tcp, windows = run.tcp, trace.windows
-    all_ns = tcp["mono_ns"][windows.rows]
-    times = np.clip(all_ns, window.start_ns, window.end_ns)
-    last_ns = np.full(len(windows), window.end_ns, dtype=times.dtype)
+    size = len(run.flows) + 1
+    start_ns, end_ns = (np.full(size, end) for end in (window.start_ns, window.end_ns))
     for flows, part in timed_flows(run, window):
-        rows = np.repeat(flows, windows.counts())
-        times[rows], last_ns[flows] = np.clip(all_ns[rows], part.start_ns, part.end_ns), part.end_ns
-    ends = np.append(times[1:], window.end_ns)[: len(times)]
-    has_rows = windows.counts() > 0
-    ends[windows.starts[1:][has_rows] - 1] = last_ns[has_rows]  # a flow's last window lasts to the end
-    held_ns = (ends - times).astype(np.float64)
-    total_ns = _sums(windows, held_ns)
+        start_ns[flows], end_ns[flows] = part.start_ns, part.end_ns
+    total_ns, cwnd, in_flight, srtt = np.zeros((4, size))
+    for groups, values, held_ns in over_time.by_flow(windows, start_ns, end_ns, "of_flow_cwnd", "of_flow_in_flight"):
+        total_ns[groups.flow] += np.add.reduceat(held_ns, groups.starts)
+        for sums, packets in zip((cwnd, in_flight), values, strict=True):
+            sums[groups.flow] += np.add.reduceat(packets * held_ns, groups.starts)
 
-    first, last = np.searchsorted(tcp["mono_ns"], (window.start_ns, window.end_ns))
-    inside = np.zeros(len(tcp["event"]), dtype=bool)
-    inside[first:last] = True
-    resent = np.bincount(tcp["flow"][inside & (tcp["event"] == EVENT["TCP_EVENT_RETRANSMIT"])], minlength=len(windows))
-    inside &= tcp["event"] == EVENT["TCP_EVENT_PROBE"]
-    srtt = trace.rows.only(inside & known(tcp, "srtt_us"))
-    rtt_min = tcp["rtt_min_us"]
-    measured = trace.rows.only(inside & known(tcp, "rtt_min_us") & (rtt_min > 0) & (rtt_min < NO_SAMPLE))
-    cwnd, in_flight = (
-        _sums(windows, values[windows.rows] * held_ns) for values in (tcp["cwnd_packets"], trace.in_flight)
-    )
+    records, resent, acks = np.zeros((3, size), dtype=np.int64)
+    rtt_min = np.full(size, NO_SAMPLE)
+    for tcp in parts(run.tcp, *TRACED):
+        records += np.bincount(tcp["flow"], minlength=size)
+        inside = slice(*np.searchsorted(tcp["mono_ns"], (window.start_ns, window.end_ns)))
+        tcp = rows_of(tcp, inside)
+        resent += np.bincount(tcp["flow"][tcp["event"] == EVENT["TCP_EVENT_RETRANSMIT"]], minlength=size)
+        is_ack = tcp["event"] == EVENT["TCP_EVENT_PROBE"]
+        measured = is_ack & known(tcp, "srtt_us")
+        acks += np.bincount(tcp["flow"][measured], minlength=size)
+        srtt += np.bincount(tcp["flow"][measured], tcp["srtt_us"][measured], size)
+        measured = is_ack & known(tcp, "rtt_min_us") & (tcp["rtt_min_us"] > 0)
+        np.minimum.at(rtt_min, tcp["flow"][measured], tcp["rtt_min_us"][measured])
     return {
-        "retransmits": _known(resent, trace.rows.counts() > 0),
+        "retransmits": _known(resent, records > 0),
         "cwnd_packets_mean": _quotients(cwnd, total_ns),
         "in_flight_packets_mean": _quotients(in_flight, total_ns),
-        "srtt_us_mean": _quotients(_sums(srtt, tcp["srtt_us"][srtt.rows].astype(np.float64)), srtt.counts()),
-        "rtt_min_us": _known(_per_flow(np.minimum, measured, rtt_min[measured.rows]), measured.counts() > 0),
+        "srtt_us_mean": _quotients(srtt, acks),
+        "rtt_min_us": _known(rtt_min, rtt_min < NO_SAMPLE),
     }
 
 
@@ -122,20 +121,6 @@ def _packet_rtts(run: Run, queue: Columns, segments: Segments, window: Window) -
     ends = (columns["of_flow"][row] & LONGEST_RTT_NS for row in (lower, upper))
     median[measured] = sum(ends) / 2 / 1e3
     return _known(median, measured)
-
-
-def _per_flow(function: np.ufunc, by_flow: ByFlow, values: np.ndarray) -> np.ndarray:
-    """Reduces each flow's values to one; 0 for a flow without rows. `values` has a value for each of `by_flow.rows`."""
-    result = np.zeros(len(by_flow), dtype=values.dtype)
-    filled = by_flow.counts() > 0
-    if filled.any():
-        result[filled] = function.reduceat(values, by_flow.starts[:-1][filled])
-    return result
-
-
-def _sums(by_flow: ByFlow, values: np.ndarray) -> np.ndarray:
-    """Sums by flow, bit-identical on every machine (reproducible_sums.py)."""
-    return _per_flow(np.add, by_flow, values)
 
 
 def _quotients(sums: np.ndarray, weights: np.ndarray) -> Values:

@@ -13,13 +13,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import DTypeLike
 
-from analysis.arithmetic.by_flow import ByFlow
+from analysis.arithmetic.by_flow import Groups
 from analysis.arithmetic.counted import Counted
 from analysis.arithmetic.counted import percentiles as quantiles
 from analysis.arithmetic.reproducible_sums import dot
-from analysis.join.join import Segments
-from analysis.join.trace_by_flow import TraceByFlow
+from analysis.join.in_flight import InFlight, window_known
+from analysis.join.join import NONE, Segments
 from analysis.read.columns import ColumnFile, in_order, kinds, parts, rows_of, slabs, sums_before, until
 from analysis.read.flows import Flow
 from analysis.read.link_loss import NAME as LINK_LOST
@@ -43,6 +44,9 @@ UTILIZATION_WINDOW_RTTS = 10
 TCP, UDP = 6, 17
 CARDS = ("enqueue_mono_ns", "sojourn_ns", "flags", "flow", "packet_bytes", LINK_LOST)
 NO_GROUP = -1
+SPAN, LEAST = 1 << 33, 1 << 31  # of counts of flows' windows: each flow has an interval from -LEAST on
+SUMS = {"in_flight_packets": "of_flow_in_flight", "cwnd_packets": "of_flow_cwnd"}
+SERIES: dict[str, DTypeLike] = {"is_ack": bool, "of_flow_in_flight": np.int32, "of_flow_cwnd": np.uint32}
 
 
 @dataclass(frozen=True)
@@ -460,61 +464,102 @@ def jain_index(values: np.ndarray) -> float | None:
 
 @dataclass
 class WindowSeries:
-    """Sum of the windows of the experiment's flows after each trace record, in time order."""
+    """The trace records of the experiment's flows that know the window, in time order, as columns in a file. The sums
+    are over all these flows after each record.
+    """
 
     mono_ns: np.ndarray
-    in_flight_packets: np.ndarray  # int64: the window of the literature
-    cwnd_packets: np.ndarray  # int64: snd_cwnd
+    flow: np.ndarray  # whose record it is
+    is_ack: np.ndarray  # bool: not the record of a retransmission
+    of_flow_in_flight: np.ndarray  # int32, packets
+    of_flow_cwnd: np.ndarray  # uint32, packets
+    in_flight_packets: np.ndarray  # int64, the sum: the window of the literature
+    cwnd_packets: np.ndarray  # int64, the sum of snd_cwnd
+    last: np.ndarray  # by flow number: the row of the flow's last record; NONE without rows
+
+    def parts(self, *names: str, first: int = 0, last: int | None = None) -> Iterator[Columns]:
+        """The named columns of these rows, slab by slab, in memory."""
+        return parts(vars(self), *names, rows=slice(first, last))
+
+    def until(self, ns: int) -> int:
+        """The number of rows before a time."""
+        return int(np.searchsorted(self.mono_ns, ns))
+
+    def flows_of(self, run: Run) -> list[Flow]:
+        """The entries of Run.traffic that have rows."""
+        return [entry for entry in run.traffic if entry.number >= 0 and self.last[entry.number] != NONE]
+
+    def counts_at_acks(self, name: str, window: Window) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """How often column `name` had each value at the ACKs of each flow in the window: (flow numbers, values, counts)
+        in ascending order, int64.
+        """
+        counted = Counted()
+        inside = {"first": self.until(window.start_ns), "last": self.until(window.end_ns)}
+        for part in self.parts("flow", "is_ack", name, **inside):
+            counted.add((part["flow"].astype(np.int64) * SPAN + part[name])[part["is_ack"]])
+        flow = (counted.values + LEAST) // SPAN
+        return flow, counted.values - flow * SPAN, counted.counts
 
 
-def experiment_groups(run: Run, trace: TraceByFlow) -> list[tuple[Flow, np.ndarray]]:
-    """(entry of Run.traffic, rows of Run.tcp that know the flow's window) for each flow that has such rows."""
-    rows = ((entry, trace.windows[entry.number]) for entry in run.traffic)
-    return [(entry, of_flow) for entry, of_flow in rows if len(of_flow)]
-
-
-def rows_at_acks(run: Run, trace: TraceByFlow, window: Window) -> ByFlow:
-    """The rows of Run.tcp that know the window and are ACKs of the experiment's flows in the measurement window."""
-    tcp = run.tcp
-    chosen = (tcp["event"] == EVENT["TCP_EVENT_PROBE"]) & of_experiment(run)[tcp["flow"]]
-    inside = slice(*np.searchsorted(tcp["mono_ns"], (window.start_ns, window.end_ns)))
-    chosen[: inside.start], chosen[inside.stop :] = False, False
-    return trace.windows.only(chosen)
-
-
-def aggregate_window(run: Run, trace: TraceByFlow) -> WindowSeries:
-    """Sums over flows of the latest packets in flight (Spang et al., 3.3: W(t)) and of the latest cwnd. After the last
-    record of a flow whose group has a STOP, its window is 0.
+def window_series(run: Run, in_flight: InFlight) -> WindowSeries:
+    """The windows of the experiment's flows, and the sums over flows of the latest packets in flight (Spang et al.,
+    3.3: W(t)) and of the latest cwnd. After the last record of a flow whose group has a STOP, its window is 0.
     """
-    windows = trace.windows.only(of_experiment(run)[run.tcp["flow"]])
-    starts = windows.starts[:-1][windows.counts() > 0]
-    rows = np.sort(windows.rows)
-    ended = windows.starts[1:][(windows.counts() > 0) & of_groups_with_stop(run)] - 1
-    sums = []
-    for values in (trace.in_flight, run.tcp["cwnd_packets"]):
-        change = np.zeros(len(values), dtype=np.int64)
-        of_flow = values[windows.rows].astype(np.int64)
-        of_flow[ended] = 0
-        step = np.diff(of_flow, prepend=0)
-        step[starts] = of_flow[starts]
-        change[windows.rows] = step
-        sums.append(np.cumsum(change[rows]))
-    return WindowSeries(run.tcp["mono_ns"][rows], *sums)
+    always, others = ("flow", "unknown_fields"), ("mono_ns", "event", "cwnd_packets")
+    tcp = {name: run.tcp[name] for name in (*always, *others)} | {"in_flight_packets": in_flight.packets}
+    counts, size = of_experiment(run), len(run.flows) + 1
+
+    def records(*names: str) -> Iterator[Columns]:
+        for part in parts(tcp, *names):
+            chosen = np.flatnonzero(window_known(part) & counts[part["flow"]])
+            if len(chosen):
+                yield {name: column[chosen] for name, column in part.items()}
+
+    last, at = np.full(size, NONE, dtype=np.int64), 0
+    for part in records(*always):
+        last[part["flow"]] = np.arange(at, at + len(part["flow"]))  # NumPy keeps the last of several assignments
+        at += len(part["flow"])
+    types = SERIES | dict.fromkeys((*SUMS, "mono_ns"), np.int64) | {"flow": tcp["flow"].dtype}
+    file = ColumnFile(run.directory, {name: np.dtype(kind) for name, kind in types.items()}, at)
+    latest, ended = {name: np.zeros(size + 1, dtype=np.int64) for name in SUMS}, last[of_groups_with_stop(run)]
+    for part in records(*tcp):
+        groups = Groups.of(part["flow"])
+        columns = {
+            "mono_ns": part["mono_ns"],
+            "flow": part["flow"],
+            "is_ack": part["event"] == EVENT["TCP_EVENT_PROBE"],
+        }
+        here = ended[(ended >= file.rows) & (ended < file.rows + len(part["flow"]))] - file.rows
+        for name, of_flow in SUMS.items():
+            columns[of_flow] = part[name]
+            values = part[name].astype(np.int64)
+            values[here] = 0
+            values = values[groups.rows]
+            step = np.diff(values, prepend=0)
+            step[groups.starts] = values[groups.starts] - latest[name][groups.flow]
+            change = np.empty_like(step)
+            change[groups.rows] = step
+            columns[name] = latest[name][size] + np.cumsum(change)
+            latest[name][groups.flow], latest[name][size] = values[groups.ends - 1], columns[name][-1]
+        file.append(columns)
+    return WindowSeries(**file.columns(), last=last)
 
 
-def almost_fairness(run: Run, trace: TraceByFlow, window: Window, bdp_packets: int) -> dict[str, float | int | None]:
+def almost_fairness(run: Run, windows: WindowSeries, window: Window, bdp_packets: int) -> dict[str, float | int | None]:
     """The smallest Delta with BDP/(n Delta) <= w <= Delta BDP/n for all w from the 1st to the 99th percentile.
 
     w are the packets in flight at every ACK of every flow. Definition: Spang et al., 4.1; measurement: 5.6.
     """
-    windows = percentiles(trace.in_flight[rows_at_acks(run, trace, window).rows], p01=1, p50=50, p99=99)
-    low, high = windows["p01"], windows["p99"]
+    at_acks = Counted()
+    _, values, counts = windows.counts_at_acks("of_flow_in_flight", window)
+    at_acks.merge(values, counts)
+    low, middle, high = at_acks.percentiles(p01=1, p50=50, p99=99).values()
     flows = sum(entry.is_tcp for entry in run.traffic)
     share = bdp_packets / flows if flows else None
     delta = None
     if share and low is not None and high is not None and low > 0:
         delta = max(high / share, share / low, 1.0)
     return {
-        "fair_window_packets": share, "window_p01_packets": low, "window_p50_packets": windows["p50"],
+        "fair_window_packets": share, "window_p01_packets": low, "window_p50_packets": middle,
         "window_p99_packets": high, "delta": delta,
     }  # fmt: skip

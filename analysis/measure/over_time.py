@@ -13,13 +13,12 @@ from itertools import chain
 
 import numpy as np
 
+from analysis.arithmetic.by_flow import Groups
 from analysis.arithmetic.counted import Counted
 from analysis.arithmetic.reproducible_sums import dot
-from analysis.join.trace_by_flow import TraceByFlow
-from analysis.measure import metrics
+from analysis.join.join import NONE
 from analysis.measure.metrics import Columns, Window, WindowSeries
 from analysis.read.columns import in_order, parts
-from analysis.read.load import Run
 from analysis.read.postcards import admitted
 
 Held = tuple[np.ndarray, np.ndarray]  # (values, ns at each), int64, ascending by value
@@ -47,9 +46,37 @@ def _depths(queue: Columns) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         deep = int(depths[-1]) if len(depths) else deep
 
 
-def aggregate_window(windows: WindowSeries, window: Window) -> Held:
-    """Packets in flight of all flows together."""
-    return _held([(windows.mono_ns, windows.in_flight_packets)], window)
+def aggregate_window(windows: WindowSeries, window: Window, column: str = "in_flight_packets") -> Held:
+    """Packets in flight of all flows together, or another sum over flows."""
+    first, last = max(windows.until(window.start_ns) - 1, 0), windows.until(window.end_ns)
+    sums = windows.parts("mono_ns", column, first=first, last=last)
+    return _held(((part["mono_ns"], part[column]) for part in sums), window)
+
+
+def by_flow(
+    windows: WindowSeries, start_ns: np.ndarray, end_ns: np.ndarray, *names: str
+) -> Iterator[tuple[Groups, list[np.ndarray], np.ndarray]]:
+    """All records in slabs, each slab sorted by flow: (groups, values of the columns `names`, ns for which each
+    holds, float64). A record holds until the flow's next one, the flow's last to its end; `start_ns` and `end_ns`, by
+    flow number, limit both.
+    """
+    names = ("flow", "mono_ns", *names)
+    waiting = {name: getattr(windows, name)[:0] for name in names}  # the flows' last records: they hold until later
+    rows = 0
+    for part in windows.parts(*names):
+        rows += len(part["flow"])
+        part = {name: np.concatenate((waiting[name], part[name])) for name in names}
+        groups = Groups.of(part["flow"])
+        part = {name: column[groups.rows] for name, column in part.items()}
+        flow, last = part["flow"], groups.ends - 1
+        times = np.clip(part["mono_ns"], start_ns[flow], end_ns[flow])
+        until = np.append(times[1:], 0)
+        until[last] = end_ns[flow[last]]
+        held_ns = (until - times).astype(np.float64)
+        if rows < len(windows.mono_ns):
+            waiting = {name: column[last] for name, column in part.items()}
+            held_ns[last] = 0
+        yield groups, [part[name] for name in names[2:]], held_ns
 
 
 def _held(parts: Iterable[tuple[np.ndarray, np.ndarray]], window: Window) -> Held:
@@ -61,10 +88,7 @@ def _held(parts: Iterable[tuple[np.ndarray, np.ndarray]], window: Window) -> Hel
         times, values = np.concatenate((before, part), axis=1)
         held_ns = np.diff(np.clip(times, window.start_ns, window.end_ns))
         inside = held_ns > 0
-        kept, where = np.unique(values[:-1][inside], return_inverse=True)
-        total_ns = np.zeros(len(kept), dtype=np.int64)
-        np.add.at(total_ns, where, held_ns[inside])
-        held.merge(kept, total_ns)
+        held.add(values[:-1][inside], held_ns[inside])
         before = np.array([times[-1:], values[-1:]])
     return held.values, held.counts
 
@@ -75,30 +99,31 @@ def deviation(held: Held) -> float | None:
     return None if not ns.sum() else _variance(values.astype(np.float64), ns.astype(np.float64)) ** 0.5
 
 
-def synchronization(run: Run, trace: TraceByFlow, windows: WindowSeries, window: Window) -> float | None:
+def synchronization(windows: WindowSeries, window: Window) -> float | None:
     """(Var(sum W) / sum Var(W_i) - 1) / (n - 1), variances over time: 0 if n windows are independent, 1 if they are
     equal at all times, negative if they make room for each other. None for fewer than two windows, for constant
     windows, or if a flow's trace begins after `window`.
     """
-    flows = trace.windows.only(metrics.of_experiment(run)[run.tcp["flow"]])
-    starts = flows.starts[:-1][flows.counts() > 0]
     values, ns = aggregate_window(windows, window)
-    if len(starts) < 2 or not ns.sum():
+    traced = windows.last != NONE
+    flows = np.count_nonzero(traced)
+    if flows < 2 or not ns.sum():
         return None
-    times = np.clip(run.tcp["mono_ns"][flows.rows], window.start_ns, window.end_ns)
-    until = np.append(times[1:], window.end_ns)
-    until[starts[1:] - 1] = window.end_ns  # a flow's last value holds to the end
-    held_ns = (until - times).astype(np.float64)
-    packets = trace.in_flight[flows.rows].astype(np.float64)
-    total_ns = np.add.reduceat(held_ns, starts)
-    if not (total_ns > 0).all():
+    start_ns, end_ns = (np.full(len(traced), end) for end in (window.start_ns, window.end_ns))
+    total_ns, total, squares = np.zeros((3, len(traced)))
+    for groups, (packets,), held_ns in by_flow(windows, start_ns, end_ns, "of_flow_in_flight"):
+        total_ns[groups.flow] += np.add.reduceat(held_ns, groups.starts)
+        total[groups.flow] += np.add.reduceat(packets * held_ns, groups.starts)
+    if not (total_ns[traced] > 0).all():
         return None
-    mean = np.add.reduceat(packets * held_ns, starts) / total_ns
+    mean = np.divide(total, total_ns, where=traced, out=total)
     # Deviations are from each flow's own mean: the mean of squares minus the squared mean would lose digits.
-    apart = packets - np.repeat(mean, np.diff(np.append(starts, len(packets))))
-    each = float((np.add.reduceat(apart * apart * held_ns, starts) / total_ns).sum())
+    for groups, (packets,), held_ns in by_flow(windows, start_ns, end_ns, "of_flow_in_flight"):
+        apart = packets - groups.spread(mean[groups.flow])
+        squares[groups.flow] += np.add.reduceat(apart * apart * held_ns, groups.starts)
+    each = float((squares[traced] / total_ns[traced]).sum())
     together = _variance(values.astype(np.float64), ns.astype(np.float64))
-    return (together / each - 1) / (len(starts) - 1) if each else None
+    return (together / each - 1) / (flows - 1) if each else None
 
 
 def _variance(values: np.ndarray, weights: np.ndarray) -> float:

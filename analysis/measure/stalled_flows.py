@@ -15,6 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from analysis.measure.metrics import Columns, Window, cards_in, windows_of_entries
+from analysis.read.columns import parts
 from analysis.read.load import Run
 from analysis.read.raw import known
 
@@ -64,11 +65,12 @@ def reasons(run: Run, queue: Columns, window: Window) -> list[str]:
 
 def _zero_windows(run: Run, numbers: list[int], begin_ns: int, end_ns: int) -> float:
     """The share of the flows' records that have a window of 0. In ns-3, records of fast recovery do not count."""
-    tcp = run.tcp
-    if not len(tcp["cwnd_packets"]) or tcp["cwnd_packets"].min() > 0:
-        return 0.0
-    rows = (tcp["mono_ns"] >= begin_ns) & (tcp["mono_ns"] < end_ns) & np.isin(tcp["flow"], numbers)
-    rows &= known(tcp, "cwnd_packets")
-    if run.experiment.is_simulated:
-        rows &= tcp["ca_state"] != RECOVERY
-    return float(np.mean(tcp["cwnd_packets"][rows] == 0)) if rows.any() else 0.0
+    inside = slice(*np.searchsorted(run.tcp["mono_ns"], (begin_ns, end_ns)).tolist())
+    records = zeros = 0
+    for tcp in parts(run.tcp, "flow", "cwnd_packets", "ca_state", "unknown_fields", rows=inside):
+        rows = np.isin(tcp["flow"], numbers) & known(tcp, "cwnd_packets")
+        if run.experiment.is_simulated:
+            rows &= tcp["ca_state"] != RECOVERY
+        records += int(np.count_nonzero(rows))
+        zeros += int(np.count_nonzero(tcp["cwnd_packets"][rows] == 0))
+    return zeros / records if records else 0.0

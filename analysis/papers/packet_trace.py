@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from analysis.figures.steps import queue_steps, value_steps
-from analysis.join.trace_by_flow import PACKETS_OUT
+from analysis.join.in_flight import PACKETS_OUT
 from analysis.measure.loss import AFTERMATH_RTTS
 from analysis.papers.paper_runs import PaperRun
 from analysis.read.raw import Columns
@@ -88,7 +88,7 @@ class PacketTrace:
 
     def _outstanding(self, records: pl.DataFrame) -> pl.Series:
         """Packets in flight: the trace's count, else (snd_nxt - snd_una) / mss rounded up, as in the summary
-        (analysis/join/trace_by_flow.py). mss is the record's mss, else the flow's largest payload. -1: not known.
+        (analysis/join/in_flight.py). mss is the record's mss, else the flow's largest payload. -1: not known.
         """
         of_flow = self.run.table("joined").group_by("flow").agg(largest=pl.col("payload_bytes").max())
         mss = pl.coalesce("mss_bytes", "largest").cast(pl.Int64).clip(1)

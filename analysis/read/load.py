@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from analysis.read import documents, imported, link_loss, link_rate, program_flows, recount, switch_clock
-from analysis.read.columns import Columns, rows_of
+from analysis.read.columns import Columns, parts, rows_of
 from analysis.read.documents import Documents, IdleRtt
 from analysis.read.flows import MAX_FLOWS, WORDS, FiveTuple, Flow, Flows, FlowTable, flow_type
 from analysis.read.postcards import NO_DATA_BYTES, POLICY_VALUE, admitted, misspaced
@@ -236,6 +236,7 @@ def _traffic(run: Run, flows: FlowTable) -> list[Flow]:
         for (five_tuple, entry), number in zip(planned.items(), numbers, strict=True)
     ]
     if not result and run.flow_records is None and not run.experiment.program:
-        traced = [number for number in np.unique(run.tcp["flow"]).tolist() if number < len(run.flows)]
-        result = [Flow(index, "unknown", run.flows[number], number) for index, number in enumerate(traced)]
+        traced = {number for tcp in parts(run.tcp, "flow") for number in np.unique(tcp["flow"]).tolist()}
+        of_traced = ((number, run.flows[number]) for number in sorted(traced) if number < len(run.flows))
+        result = [Flow(index, "unknown", flow, number) for index, (number, flow) in enumerate(of_traced)]
     return sorted(result, key=lambda flow: flow.id)

@@ -98,7 +98,9 @@ def _derive(
             written.append(writer.submit(write_raw_tables, scratch, analysis.run))
         if not thinned.removes(keep, thinned.OF_PACKETS[0]):
             written.append(
-                writer.submit(write_joined, scratch, analysis.run, analysis.queue, analysis.segments, analysis.trace)
+                writer.submit(
+                    write_joined, scratch, analysis.run, analysis.queue, analysis.segments, analysis.in_flight
+                )
             )
         written.append(
             writer.submit(lambda: write_frame(scratch / distributions.NAME, distributions.distributions(analysis)))
@@ -139,9 +141,9 @@ def convert(directory: Path, output: Path) -> dict[str, int]:
         run = load(directory)
         early = writer.submit(write_raw_tables, output, run)
         _, queue = bottleneck(run)
-        segments, trace = join(run, queue)
+        segments, in_flight = join(run, queue)
         early.result()
-        write_joined(output, run, queue, segments, trace)
+        write_joined(output, run, queue, segments, in_flight)
     return {"postcards": len(run.postcards["flow"]), "tcp": len(run.tcp["flow"]), "joined": len(segments.rows)}
 
 

@@ -48,9 +48,7 @@ def distributions(a: Analysis) -> pl.DataFrame:
     * `depth_over_time_packets`, `aggregate_window_over_time_packets`: `count` is the ns at each value (over_time.py).
     """
     frames = [_frame(what, counted.values, counted.counts) for what, counted in _values(a)]
-    windows = _windows(a)
-    for what in ("in_flight_packets", "cwnd_packets"):
-        frames.append(_counted(windows.select("flow", value=what), what))
+    frames += [_at_acks(a, what, column) for what, column in metrics.SUMS.items()]
     frames += [_frame(what, values, held_ns) for what, (values, held_ns) in _over_time(a)]
     if a.run.depths is not None:
         frames.append(_frame("queue_depth_packets", *a.run.depths))
@@ -69,25 +67,13 @@ def _over_time(a: Analysis) -> Iterator[tuple[str, over_time.Held]]:
     yield "aggregate_window_over_time_packets", over_time.aggregate_window(a.windows, a.window)
 
 
-def _counted(values: pl.DataFrame, what: str) -> pl.DataFrame:
-    """The count of each value of each flow."""
-    return values.group_by("flow", "value").agg(count=pl.len().cast(pl.Int64)).with_columns(what=pl.lit(what))
-
-
-def _windows(a: Analysis) -> pl.DataFrame:
-    """Packets in flight and congestion window at every ACK, with the id of its flow."""
-    rows = metrics.rows_at_acks(a.run, a.trace, a.window)
-    ids = np.zeros(len(rows), dtype=np.int32)
+def _at_acks(a: Analysis, what: str, column: str) -> pl.DataFrame:
+    """The counts of a column of the windows at every ACK, with the id of the flow."""
+    ids = np.zeros(len(a.run.flows) + 1, dtype=np.int32)
     for entry in a.run.traffic:
-        if entry.number >= 0:
-            ids[entry.number] = entry.id
-    return pl.DataFrame(
-        {
-            "flow": ids[rows.flow()],
-            "in_flight_packets": a.trace.in_flight[rows.rows].astype(np.int64),
-            "cwnd_packets": a.run.tcp["cwnd_packets"][rows.rows].astype(np.int64),
-        }
-    )
+        ids[entry.number] = entry.id
+    flow, value, count = a.windows.counts_at_acks(column, a.window)
+    return pl.DataFrame({"flow": ids[flow], "value": value, "count": count}).with_columns(what=pl.lit(what))
 
 
 def _values(a: Analysis) -> Iterator[tuple[str, Counted]]:

@@ -33,7 +33,7 @@ MAX_FLOWS = 20_000  # length of the list of flows, half a KB each; sums and mean
 def summarize(a: Analysis) -> dict[str, Any]:
     """The document, in JSON's types; None where a number could not be measured."""
     run, spec, window = a.run, a.run.experiment, a.window
-    flows = flow_rows(run, a.queue, a.segments, a.trace, a.good, window)
+    flows = flow_rows(run, a.queue, a.segments, a.windows, a.good, window)
     seconds = window.length_ns / 1e9
     received = application(run, window)
     for flow in flows:
@@ -52,7 +52,7 @@ def summarize(a: Analysis) -> dict[str, Any]:
         goodput += finite_flows.carried_bps(run, a.good.bits_per_flow, window)
     long_flows = 0 if rates is None else sum(entry.is_tcp and not entry.program for entry in run.traffic)
     counts = metrics.counts(a.queue, window)
-    fairness = metrics.almost_fairness(run, a.trace, a.shared, spec.bdp_packets)
+    fairness = metrics.almost_fairness(run, a.windows, a.shared, spec.bdp_packets)
     loss = _loss(a, long_flows, fairness["delta"])
     document = {
         "valid": not a.reasons,
@@ -85,7 +85,7 @@ def summarize(a: Analysis) -> dict[str, Any]:
         **{name: counts[name] for name in ("link_lost",) if name in counts},
         "drop_fraction": counts["drop_fraction"],
         "jain_index": None if rates is None else metrics.jain_index(rates),
-        "in_flight_from": a.trace.in_flight_from,
+        "in_flight_from": a.in_flight.source,
         "aggregate_window_packets": _aggregate(a),
         "almost_fairness": fairness,
         "loss": loss,
@@ -166,26 +166,18 @@ def _rate(a: Analysis) -> dict[str, Any]:
 
 def _aggregate(a: Analysis) -> dict[str, float | None]:
     """Mean, extremes and deviation over time of the sum of all flows' windows, and how much windows move together."""
-    times, window = a.windows.mono_ns, a.window
-    held_ns = np.diff(np.clip(times, window.start_ns, window.end_ns), append=window.end_ns).astype(np.float64)
-    if not len(times) or held_ns.sum() <= 0:
-        names = (
-            "in_flight_mean",
-            "in_flight_min",
-            "in_flight_max",
-            "in_flight_deviation",
-            "cwnd_mean",
-            "synchronization",
-        )
+    packets, held_ns = held = over_time.aggregate_window(a.windows, a.window)
+    cwnd, cwnd_ns = over_time.aggregate_window(a.windows, a.window, "cwnd_packets")
+    if not len(packets):
+        names = (*("in_flight_" + of for of in ("mean", "min", "max", "deviation")), "cwnd_mean", "synchronization")
         return dict.fromkeys(names)
-    inside = a.windows.in_flight_packets[held_ns > 0]
     return {
-        "in_flight_mean": dot(a.windows.in_flight_packets, held_ns) / float(held_ns.sum()),
-        "in_flight_min": int(inside.min()),
-        "in_flight_max": int(inside.max()),
-        "in_flight_deviation": over_time.deviation(over_time.aggregate_window(a.windows, window)),
-        "cwnd_mean": dot(a.windows.cwnd_packets, held_ns) / float(held_ns.sum()),
-        "synchronization": over_time.synchronization(a.run, a.trace, a.windows, a.shared),
+        "in_flight_mean": dot(packets, held_ns) / float(held_ns.sum()),
+        "in_flight_min": int(packets[0]),
+        "in_flight_max": int(packets[-1]),
+        "in_flight_deviation": over_time.deviation(held),
+        "cwnd_mean": dot(cwnd, cwnd_ns) / float(cwnd_ns.sum()),
+        "synchronization": over_time.synchronization(a.windows, a.shared),
     }
 
 

@@ -19,8 +19,8 @@ import polars as pl
 from numpy.typing import DTypeLike
 from polars.io.plugins import register_io_source
 
+from analysis.join.in_flight import InFlight
 from analysis.join.join import NONE, Segments
-from analysis.join.trace_by_flow import TraceByFlow
 from analysis.read import imported
 from analysis.read.columns import Columns, rows_of, slabs
 from analysis.read.flows import MAX_FLOWS, Flows
@@ -48,11 +48,11 @@ def write_raw_tables(directory: Path, run: Run) -> None:
     write_table(directory / "tcp.parquet", records, lambda rows: tcp_columns(run.tcp, rows, some_unknown), run.flows)
 
 
-def write_joined(directory: Path, run: Run, queue: Columns, segments: Segments, trace: TraceByFlow) -> None:
+def write_joined(directory: Path, run: Run, queue: Columns, segments: Segments, in_flight: InFlight) -> None:
     """Writes joined.parquet. Raises OSError, for example if the disk is full."""
 
     def part(rows: slice) -> Part:
-        return joined_columns(run, queue, segments, trace, rows)
+        return joined_columns(run, queue, segments, in_flight, rows)
 
     write_table(directory / "joined.parquet", len(segments.rows), part, run.flows)
 
@@ -81,7 +81,9 @@ def tcp_columns(tcp: Columns, rows: slice = slice(None), some_unknown: bool = Tr
     }
 
 
-def joined_columns(run: Run, queue: Columns, segments: Segments, trace: TraceByFlow, part: slice = slice(None)) -> Part:
+def joined_columns(
+    run: Run, queue: Columns, segments: Segments, in_flight: InFlight, part: slice = slice(None)
+) -> Part:
     """Rows of the joined table. A trace field is null if the packet has no trace record, or if the record lacks the
     field.
     """
@@ -91,7 +93,7 @@ def joined_columns(run: Run, queue: Columns, segments: Segments, trace: TraceByF
         return queue[name][rows]
 
     def traced(name: str, at: np.ndarray) -> pl.Series:
-        values = trace.in_flight if name == "in_flight_packets" else run.tcp[name]
+        values = in_flight.packets if name == "in_flight_packets" else run.tcp[name]
         missing = at == NONE
         if not len(values):
             return pl.Series(name, np.zeros(len(at), dtype=values.dtype)).set(pl.Series(missing), None)

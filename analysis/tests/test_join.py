@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 
 from analysis.join import join as join_module
+from analysis.join.in_flight import window_known
 from analysis.join.join import NONE, join
 from analysis.judge.analyse import analyse
 from analysis.read.documents import Documents
@@ -48,7 +49,7 @@ def test_join__gives_each_packet_the_latest_record_and_the_ack_that_covered_it(k
         by_flow.setdefault(record["flow"], []).append(record)
     times = {flow: [record["mono_ns"] for record in records] for flow, records in by_flow.items()}
     last_probe = {record["flow"]: record["mono_ns"] for record in truth.records if record["event"] == 1}
-    columns = pl.DataFrame(joined_columns(a.run, a.queue, a.segments, a.trace))
+    columns = pl.DataFrame(joined_columns(a.run, a.queue, a.segments, a.in_flight))
     names = ("cwnd_packets", "in_flight_packets", "trace_age_ns", "packet_rtt_ns")
     cwnd, in_flight, age, rtt = (columns[name].to_list() for name in names)
     covered = 0
@@ -167,16 +168,14 @@ def _run(seed: int, flows: int, packets: int, records: int, unknown: tuple[str, 
 
 
 def _compare(run: Run, queue: Any) -> None:
-    segments, trace = join(run, queue)
+    segments, in_flight = join(run, queue)
     expected = join_flow_by_flow(run, queue)
     for name, values in vars(expected.segments).items():
         got = getattr(segments, name)
         assert np.array_equal(got, values), (name, np.flatnonzero(np.asarray(got) != values)[:5])
-    assert {flow: rows.tolist() for flow, rows in enumerate(trace.windows) if len(rows)} == {
-        flow: rows.tolist() for flow, rows in expected.windows.items()
-    }
-    for rows in expected.windows.values():
-        assert np.array_equal(trace.in_flight[rows], expected.in_flight[rows])
+    rows = np.sort(np.concatenate([np.zeros(0, dtype=np.int64), *expected.windows.values()]))
+    assert np.array_equal(np.flatnonzero(window_known(run.tcp)), rows)
+    assert np.array_equal(in_flight.packets[rows], expected.in_flight[rows])
 
 
 def test_join__of_all_flows_at_once_is_the_join_of_each(monkeypatch):
@@ -227,7 +226,7 @@ def test_many_connections__have_numbers_of_32_bits_and_packets_and_records_of_th
 
 def test_many_connections__have_their_5_tuples_in_the_tables(many, tmp_path):
     write_raw_tables(tmp_path, many.run)
-    write_joined(tmp_path, many.run, many.queue, many.segments, many.trace)
+    write_joined(tmp_path, many.run, many.queue, many.segments, many.in_flight)
     for name in ("postcards", "tcp", "joined"):
         table = pl.read_parquet(tmp_path / f"{name}.parquet")
         assert table.schema["flow"] == pl.UInt32

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from analysis.arithmetic.unwrap import switch_time
-from analysis.join.trace_by_flow import SEQUENCE_NUMBERS
+from analysis.join.in_flight import SEQUENCE_NUMBERS
 from analysis.judge.analyse import analyse
 from analysis.read import flows as flows_module
 from analysis.read.documents import Collector, Documents
@@ -295,6 +295,6 @@ def test_in_flight_from__names_the_estimate_if_only_retransmissions_have_all_fie
     directory, known = fresh(), known_runs("two_flows")
     _rewrite(directory, known, STOCK_PROBE | {"mss_bytes"}, set(FIELDS))
     a = analyse(directory)
-    assert a.trace.in_flight_from == SEQUENCE_NUMBERS
+    assert a.in_flight.source == SEQUENCE_NUMBERS
     assert a.segments.retransmits_untold == 0
     assert a.segments.retransmits_unmatched == known.analysis.segments.retransmits_unmatched

@@ -8,11 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from analysis.figures import queue_and_windows, window_distribution, zoom_on_loss
+from analysis.judge.analyse import analyse
 from analysis.measure import metrics
 from analysis.measure.loss import flows_losing_per_rtt
+from analysis.read import columns
 from analysis.read.documents import Documents, Traffic
 from analysis.read.link_rate import LinkRate
 from analysis.read.postcards import misspaced
+from analysis.results.distributions import distributions
 from analysis.results.summary import summarize
 from analysis.tests import simulate
 from model.experiment import Experiment
@@ -163,12 +167,26 @@ def test_windows__of_all_flows(known):
             windows.append(flight)
     assert list(zip(a.windows.in_flight_packets.tolist(), a.windows.cwnd_packets.tolist(), strict=True)) == sums
     low, high = _percentile(windows, 1), _percentile(windows, 99)
-    got = metrics.almost_fairness(a.run, a.trace, a.window, bdp)
+    got = metrics.almost_fairness(a.run, a.windows, a.window, bdp)
     assert (got["window_p01_packets"], got["window_p99_packets"]) == (low, high)
     if low <= 0:
         assert got["delta"] is None
     else:
         assert got["delta"] == pytest.approx(max(bdp / n / low, high / (bdp / n)))
+
+
+def test_windows__are_the_same_in_slabs_of_any_size(known, monkeypatch):
+    """What later slabs need of each flow is kept: sums, windows that last, flows that end, counts, and figures."""
+    a, modules = known.analysis, (queue_and_windows, window_distribution, zoom_on_loss)
+    expected = summarize(a), [module.prepare(a) for module in modules], distributions(a)
+    monkeypatch.setattr(columns, "SLAB_ROWS", 97)
+    small = analyse(a.run.directory)
+    got = summarize(small), [module.prepare(small) for module in modules], distributions(small)
+    for summary in (got[0], expected[0]):  # a sum of fractions: its last digits depend on the order
+        together = summary["aggregate_window_packets"]["synchronization"]
+        summary["aggregate_window_packets"]["synchronization"] = together and round(together, 9)
+    np.testing.assert_equal(got[:2], expected[:2])
+    assert got[2].equals(expected[2])
 
 
 def test_loss_events__group_drops_by_the_longest_rtt(known):

@@ -27,7 +27,7 @@ RATE_BPS, RTT_NS, WIRE_BYTES = 100_000_000, 10_000_000, 1538
 BDP = RATE_BPS * RTT_NS / (8e9 * WIRE_BYTES)  # 81.3 packets
 GAP_NS = 123_040  # between full frames
 WINDOW = metrics.Window(0, 5 * RTT_NS, 3_000_000_000, 0)
-NO_WINDOWS = metrics.WindowSeries(*(np.empty(0, dtype=np.int64) for _ in range(3)))
+NO_WINDOWS = metrics.WindowSeries(*np.empty((8, 0), dtype=np.int64))
 
 
 def _queue(depth, drop_at=()):

@@ -258,5 +258,5 @@ def test_times__each_group_is_there_from_its_start_to_its_stop_and_nothing_misre
         rates = [flow["goodput_bps"] for flow in summary["flows"][flows]]
         assert summary["groups"][number]["goodput_bps"] == pytest.approx(sum(rates))
     late = [entry.number for entry in recorded.traffic[2:4]]
-    left = [analysis.trace.in_flight[analysis.trace.windows[number]][-1] for number in late]
+    left = [analysis.windows.of_flow_in_flight[analysis.windows.last[number]] for number in late]
     assert analysis.windows.in_flight_packets[-1] == sum(left)  # stopped flows have none
