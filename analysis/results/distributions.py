@@ -102,7 +102,9 @@ def bursts(queue: Columns, window: metrics.Window, flows: int, gap_ns: float) ->
         came = cards["enqueue_mono_ns"][groups.rows]
         begins = np.append(True, came[1:] - came[:-1] > gap_ns)
         begins[groups.starts] = (came[groups.starts] - last_ns[groups.flow] > gap_ns) | (size[groups.flow] == 0)
-        at = np.union1d(np.flatnonzero(begins), groups.starts)
+        cut = begins.copy()
+        cut[groups.starts] = True
+        at = np.flatnonzero(cut)
         sizes, first = np.diff(at, append=len(came)), np.searchsorted(at, groups.starts)
         before, ended = size[groups.flow], begins[groups.starts]
         sizes[first] += np.where(ended, 0, before)
