@@ -165,7 +165,7 @@ def _about_settings(differing: list[Difference]) -> list[str]:
 def _about_versions(first: Compared, second: Compared) -> list[str]:
     """A line if the versions of bufferscope differ, and a line if the kernels differ."""
     texts = []
-    commits = [(run_table.environment(each.repetitions[0]).get("git") or {}).get("commit") for each in (first, second)]
+    commits = [run_table.of_run(each.repetitions[0]).commit for each in (first, second)]
     kernels = [each.summaries[0].get("lab", {}).get("kernel") for each in (first, second)]
     for what, values, length in (("versions of bufferscope", commits, 10), ("kernels", kernels, 40)):
         if None not in values and values[0] != values[1]:

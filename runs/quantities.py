@@ -46,8 +46,8 @@ RATE_BPS = Unit("{:.4g} Mb/s", 1, 1e6, "b/s")
 
 
 class Quantity(NamedTuple):
-    """`path` leads to the value in the summary, or in environment.json behind "environment."; "" if the value follows
-    from the run's place or from several values (run_table.row). `share_of`: the value is divided by the one there.
+    """`path` leads to the value in the summary; "" if the value follows from several values, the run's place or
+    environment.json (run_table.row). `share_of`: the value is divided by the one there.
     """
 
     name: str
@@ -230,10 +230,9 @@ QUANTITIES: tuple[Quantity, ...] = (
     _of_line("rate error", "fidelity.rate_error_fraction", "", Unit("{:.4f} %", 100)),
     _number("wall_s", "", "seconds that the run took, without its analysis", title="wall s", digits=3),
     Quantity("kept", str, "which files of the run were kept"),
-    Quantity("commit", str, "commit of bufferscope", "environment.git.commit"),
-    Quantity("p4_digest", str, "digest of the P4 program", "environment.program.digest"),
-    Quantity("kernel_digest", str, "digest of the virtual-time kernel",
-             "environment.virtual_machine.kernel.binary_digest"),
+    Quantity("commit", str, "commit of bufferscope"),
+    Quantity("p4_digest", str, "digest of the P4 program"),
+    Quantity("kernel_digest", str, "digest of the virtual-time kernel"),
     _number("measured_s", "measured_s", "seconds of the measurement window"),
     _count("summary_mtime_ns", "", "when the run was analysed"),
 )  # fmt: skip

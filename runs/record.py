@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from lib import files, regular
 from lib.terminal import one_line
+from runs import environment_file
 from runs.names import ENVIRONMENT, RECORD, SPEC_FILE, SUMMARY
 from runs.thinned import removed
 
@@ -82,7 +83,7 @@ def read(directory: Path) -> Record | None:
     try:
         content = json.loads(regular.read_text(directory / RECORD))
     except FileNotFoundError:
-        if environment(directory).get(MARK) is True:
+        if environment_file.read(directory).has_digests:
             raise ValueError(f"missing, though {ENVIRONMENT} says that the run has it") from None
         return None
     except (OSError, ValueError, RecursionError) as error:
@@ -93,7 +94,7 @@ def read(directory: Path) -> Record | None:
     if not all(_is_part(content.get(name, ...)) for name in Record._fields):
         raise ValueError("does not give each part as file names with digests, or as null")
     record = Record(content["raw"], content["derived"])
-    if record.raw is None and environment(directory).get(MARK) is True:
+    if record.raw is None and environment_file.read(directory).has_digests:
         raise ValueError(f"has no digests of raw files, though {ENVIRONMENT} says that they were written")
     return record
 
@@ -261,15 +262,6 @@ def _is_file_name(name: str) -> bool:
 
 def _is_under(name: str, gone: Sequence[str]) -> bool:
     return PurePath(name).parts[0] in gone
-
-
-def environment(directory: Path) -> dict[str, Any]:
-    """environment.json, unchecked; empty if it cannot be read."""
-    try:
-        content = json.loads(regular.read_text(directory / ENVIRONMENT))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return content if isinstance(content, dict) else {}
 
 
 def _digest_of(content: Mapping[str, Any]) -> str:

@@ -20,7 +20,8 @@ from lib import files, parquet, regular
 from lib.errors import InputError
 from model.experiment import Experiment
 from model.groups import OPEN_LOOP, Long
-from runs import group_columns, plan_file, record, spec_file, verdict
+from runs import environment_file, group_columns, plan_file, record, spec_file, verdict
+from runs.environment_file import RunEnvironment
 from runs.names import (
     EARLIER_ATTEMPTS,
     ENVIRONMENT,
@@ -60,15 +61,14 @@ class Place(NamedTuple):
 OF_THE_RUN = (*Place._fields, "valid", "reasons")  # columns that are known whatever is damaged
 
 
-def row(summary: Mapping[str, Any], environment: Mapping[str, Any], place: Place) -> dict[str, Any]:
+def row(summary: Mapping[str, Any], source: RunEnvironment, place: Place) -> dict[str, Any]:
     """The row of one repetition; None for values that were not measured or have a wrong type. Raises ValueError if
     `summary` is not a summary.
     """
     spec = verdict.check(summary)
     imported = summary.get("imported") is not None  # from another tool's captures, without a ledger
     lost = [at(summary, f"ledger.{name}") for name in ("postcards_missing", "tcp_events_lost")]
-    documents = {**summary, "environment": environment}
-    values = {name: BY_NAME[name].of(documents) for name in COLUMNS if BY_NAME[name].path} | place._asdict() | {
+    values = {name: BY_NAME[name].of(summary) for name in COLUMNS if BY_NAME[name].path} | place._asdict() | {
         "point": spec.point,
         "clock": spec.clock,
         "target": spec.target,
@@ -89,7 +89,10 @@ def row(summary: Mapping[str, Any], environment: Mapping[str, Any], place: Place
         "link_loss": float(spec.loss.of_link.mean) if spec.loss else None,
         "p4": _p4(spec),
         "ledger_missing": sum(lost) if all(is_number(value) for value in lost) else None,
-        "wall_s": _wall_s(environment.get("phases_s")),
+        "wall_s": source.wall_s,
+        "commit": source.commit,
+        "p4_digest": source.p4_digest,
+        "kernel_digest": source.kernel_digest,
     }  # fmt: skip
     return {name: _typed(values[name], BY_NAME[name].kind) for name in COLUMNS}
 
@@ -100,10 +103,10 @@ def planned_points(sweep: Path) -> frozenset[str] | None:
     """
     try:
         plan = plan_file.read(sweep)
-        if plan["sweep"]["search"] or plan_file.misplaced(sweep, plan):
+        if plan.sweep.search or plan_file.misplaced(sweep, plan):
             return None
-        return frozenset(Experiment.model_validate(job["spec"]).point for job in plan["jobs"].values())
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return frozenset(job.experiment.point for job in plan.jobs.values())
+    except (OSError, ValueError):
         return None
 
 
@@ -137,7 +140,7 @@ def read_repetition(repetition: Path, results: Path) -> dict[str, Any]:
     """The row of a directory with a summary. Raises ValueError if the summary cannot be read, if the summary or the
     environment differs from the record, or if a job's directory holds the run of another job; OSError.
     """
-    return row(verdict.read(repetition), record.environment(repetition), place(repetition, results))
+    return row(verdict.read(repetition), environment_file.read(repetition), place(repetition, results))
 
 
 def unreadable(repetition: Path, results: Path, error: OSError | ValueError) -> dict[str, Any]:
@@ -152,13 +155,13 @@ def unreadable(repetition: Path, results: Path, error: OSError | ValueError) -> 
     said = {"valid": False, "reasons": verdict.unread(error)}
     made = dict.fromkeys(COLUMNS) | where._asdict()
     if spec is not None:
-        made = row({"spec": spec, "utilization": {}}, environment(repetition), where)
+        made = row({"spec": spec, "utilization": {}}, of_run(repetition), where)
     return {name: _typed(value, BY_NAME[name].kind) for name, value in (made | said).items()}
 
 
-def environment(repetition: Path) -> dict[str, Any]:
-    """environment.json of a repetition; empty if it cannot be read, or differs from the record."""
-    return {} if record.damage(repetition) else record.environment(repetition)
+def of_run(repetition: Path) -> RunEnvironment:
+    """environment.json of a repetition; knows nothing if the file cannot be read, or differs from the record."""
+    return RunEnvironment() if record.damage(repetition) else environment_file.read(repetition)
 
 
 def repetitions(results: Path) -> Iterator[Path]:
@@ -329,14 +332,6 @@ def _rate_changes(spec: Experiment) -> str | None:
 def _joined(values: Iterable[Any]) -> str | None:
     """The different values with commas; None without any."""
     return ",".join(dict.fromkeys(map(str, values))) or None
-
-
-def _wall_s(phases: Any) -> float | None:
-    """Wall time of the repetition without its analysis; virtual time does not count."""
-    if not isinstance(phases, dict):
-        return None
-    wall_times = [value for name, value in phases.items() if is_number(value) and not str(name).startswith("virtual_")]
-    return round(sum(wall_times), 3) if wall_times else None
 
 
 def _p4(spec: Experiment) -> str | None:

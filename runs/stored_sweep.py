@@ -20,7 +20,9 @@ from lib import parquet
 from lib.errors import InputError
 from lib.terminal import one_line
 from runs import aborted, plan_file, run_table, verdict
+from runs.environment_file import RunEnvironment
 from runs.names import EARLIER_ATTEMPTS, PLAN, REPETITION, SWEEP_RUNS
+from runs.plan_file import Plan, PlannedJob
 
 SEARCHED = "least_buffer.parquet"
 SEARCHED_SCHEMA: dict[str, pl.DataType] = {
@@ -45,24 +47,18 @@ Row = dict[str, Any]
 
 @dataclass
 class Stored:
-    """`directory` is results/<sweep>; `plan` the content of plan.json, or {}; `rows` have the columns of the run table,
+    """`directory` is results/<sweep>; `plan` plan.json, or a plan without jobs. `rows` have the run table's columns,
     and `verdict` (one of three), `point_words` (parameter -> text) and `directory` (of the repetition, relative
     to the sweep's directory).
     """
 
     directory: Path
-    plan: dict[str, Any]
+    plan: Plan
     rows: list[Row]
 
     @property
     def name(self) -> str:
         return self.directory.name
-
-    @property
-    def sweep(self) -> dict[str, Any]:
-        """The sweep's spec, from the plan; {} without a plan."""
-        words = self.plan.get("sweep")
-        return words if isinstance(words, dict) else {}
 
     @cached_property
     def searched(self) -> list[Row]:
@@ -106,25 +102,24 @@ def read(directory: Path) -> Stored:
     """The sweep in a directory. Raises InputError if it has neither runs nor a plan, or if its plan is damaged."""
     plan = _plan(directory)
     directory = directory.resolve()
-    planned = plan.get("jobs") or {}
     table = run_table.read(directory.parent).filter(pl.col("sweep") == directory.name)
     rows = []
     for row in table.iter_rows(named=True):
         place = Path(row["run"]).relative_to(directory.name)
         name = place.parent.name
-        job = planned.get(name, {})
+        job = plan.jobs.get(name)
         if job and row["point"] is None:  # its spec cannot be read: the plan has the same
             row = _planned(directory, name, job) | {key: row[key] for key in run_table.OF_THE_RUN}
         rows.append(
             row
             | {
                 "verdict": VALID if row["valid"] else NOT_VALID,
-                "point_words": _words(job.get("point")),
+                "point_words": job.words if job else {},
                 "directory": str(place),
             }
         )
     there = {Path(row["directory"]).parent.name for row in rows}
-    rows += [_missing(directory, name, job) for name, job in planned.items() if name not in there]
+    rows += [_missing(directory, name, job) for name, job in plan.jobs.items() if name not in there]
     if not rows:
         raise InputError(f"{directory}: is not a sweep: it has no runs/<job>/rep-1; give results/<sweep>")
     rows.sort(key=_order)
@@ -150,11 +145,11 @@ def kind(reason: str) -> str:
     return re.sub(r"[+-]?\d[\d.,]*", "…", reason)
 
 
-def _plan(directory: Path) -> dict[str, Any]:
+def _plan(directory: Path) -> Plan:
     try:
         plan = plan_file.read(directory)
     except FileNotFoundError:
-        return {}
+        return Plan()
     except (OSError, ValueError) as error:
         raise InputError(f"{directory / PLAN}: {one_line(error)}; {plan_file.REMEDY}") from None
     if problem := plan_file.misplaced(directory, plan):
@@ -162,21 +157,17 @@ def _plan(directory: Path) -> dict[str, Any]:
     return plan
 
 
-def _words(point: Any) -> dict[str, str]:
-    return {str(key).lower(): str(value) for key, value in point.items()} if isinstance(point, dict) else {}
-
-
-def _planned(directory: Path, name: str, job: dict[str, Any]) -> Row:
+def _planned(directory: Path, name: str, job: PlannedJob) -> Row:
     """The row of a job with its parameters from the plan, and no result."""
     place = Path(SWEEP_RUNS) / name / REPETITION
-    where = run_table.Place(f"{directory.name}/{place}", directory.name, job.get("repetition", 1), 1, "", None)
+    where = run_table.Place(f"{directory.name}/{place}", directory.name, job.repetition, 1, "", None)
     try:
-        return run_table.row({"spec": job.get("spec"), "utilization": {}}, {}, where)
+        return run_table.row({"spec": job.spec, "utilization": {}}, RunEnvironment(), where)
     except ValueError as error:
         raise InputError(f"{directory / PLAN}: job {name} has no spec: {error}; {plan_file.REMEDY}") from None
 
 
-def _missing(directory: Path, name: str, job: dict[str, Any]) -> Row:
+def _missing(directory: Path, name: str, job: PlannedJob) -> Row:
     """The row of a job without a result, with the reason in ABORTED."""
     place = Path(SWEEP_RUNS) / name / REPETITION
     mark = aborted.read(directory / place)
@@ -184,7 +175,7 @@ def _missing(directory: Path, name: str, job: dict[str, Any]) -> Row:
         "valid": None,
         "reasons": (mark.reason or "it left no reason") if mark else "has not been run",
         "verdict": MISSING,
-        "point_words": _words(job.get("point")),
+        "point_words": job.words,
         "directory": str(place),
     }
 

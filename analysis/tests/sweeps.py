@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from runs import plan_file
+from runs.plan_file import Plan
 
 ENVIRONMENT = {
     "git": {"commit": "c0ffee" + 34 * "0", "dirty": False},
@@ -39,7 +40,7 @@ def write(
             jobs[name] = {"point": {k: str(v) for k, v in point.items()}, "repetition": number, "spec": altered["spec"]}
     said = {"name": directory.name, "about": "A sweep <i>for</i> tests.", "keep": "summary", "reps": reps, "seed": 1,
             "base": {"clock": "virtual", "rate": "50mbit"}, "points": [], "search": None} | sweep  # fmt: skip
-    plan_file.write(directory, {"format_version": 1, "sweep": said, "jobs": jobs})
+    plan_file.write(directory, Plan.model_validate({"sweep": said, "jobs": jobs}))
     return places
 
 

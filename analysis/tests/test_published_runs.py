@@ -27,6 +27,7 @@ from analysis.tests import sweeps
 from experiments.commands.figures import conditions
 from lib.errors import InputError
 from runs import plan_file, run_table
+from runs.plan_file import Plan
 
 DEPTH, WINDOW = "queue_depth_packets", "in_flight_packets"
 
@@ -278,10 +279,10 @@ def test_select__leaves_out_runs_of_an_earlier_spec(some):
     }
     for change, earlier in (({}, 0), ({"rtt_ns": 1}, 3)):
         plan["jobs"]["reno-2-r1"]["spec"] |= change
-        plan_file.write(directory, plan)
+        plan_file.write(directory, Plan.model_validate(plan))
         runs = PaperRuns(PAPER, some)
         runs.select("some", cc="reno", flows=2)
         assert sum(run.kind == EARLIER for run in runs.left_out.values()) == earlier
     plan["sweep"]["search"] = {"key": "buf"}
-    plan_file.write(directory, plan)
+    plan_file.write(directory, Plan.model_validate(plan))
     assert len(PaperRuns(PAPER, some).select("some", cc="reno", flows=2)) == 2

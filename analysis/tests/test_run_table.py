@@ -12,6 +12,7 @@ from analysis.tests.recordings import RECORDED
 from model.experiment import Experiment
 from model.groups import Long
 from runs import plan_file, run_table, stored_sweep
+from runs.plan_file import Plan
 from runs.quantities import QUANTITIES
 
 ENVIRONMENT = {
@@ -97,7 +98,7 @@ def test_swapped_jobs__are_not_reported_under_each_others_parameters(tmp_path, s
         assert [row["valid"] for row in rows] == [False, False]
         assert rows[0]["reasons"].startswith(f"is the run of job '{jobs[1].name}', not of {jobs[0].name}")
         assert stored_sweep.read(tmp_path / "small").valid == []
-        plan_file.write(tmp_path / "small", {"jobs": plan})
+        plan_file.write(tmp_path / "small", Plan.model_validate({"jobs": plan}))
 
 
 def test_index__is_fresh_whatever_happens_to_the_runs(tmp_path, summary):

@@ -18,7 +18,7 @@ from analysis.report import sweep_report
 from analysis.results.summary import summarize
 from analysis.tests import sweeps
 from bufferscope.__main__ import main
-from runs import plan_file, stored_sweep
+from runs import record, stored_sweep
 
 GRID: dict[str, list[Any]] = {"cc": ["cubic", "reno"], "flows": [1, 4, 16], "buf": [10, 20, 80]}
 SHOWN = "return [...document.querySelectorAll('#runs tbody tr')].filter(row => !row.hidden)"
@@ -258,7 +258,7 @@ def test_command__makes_the_page_or_refuses_with_one_line(tmp_path, capsys, summ
         {"jobs": {"a": 1}}, {"jobs": {"a": {"spec": {"groups": 7}}}}, {"jobs": {}, "sweep": {"name": "another"}},
     )  # fmt: skip
     for plan in plans:
-        plan_file.write(directory, plan)
+        (directory / "plan.json").write_text(json.dumps(record.signed(plan)))
         assert "plan.json" in refusal(capsys, directory)
     assert not (directory / "report.html").exists()
     sweeps.write(directory, summary, {"cc": ["reno"]})

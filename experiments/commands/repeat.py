@@ -21,9 +21,9 @@ from lib import regular
 from lib.errors import BadValue, InputError
 from lib.terminal import one_line
 from model.experiment import OF_A_REPETITION, Experiment, Source
-from runs import record
+from runs import environment_file, record
+from runs.environment_file import RunEnvironment
 from runs.names import RATE_DIRECTORY, REPETITION_NAME, SPEC_FILE
-from runs.quantities import at
 from runs.spec_file import check_name, load_spec, repetitions
 from virtual.kernel.digests import read_json
 
@@ -99,15 +99,14 @@ def compared(run: Path, spec: Experiment) -> tuple[list[str], list[str]]:
     """(what is the same as in the run, what differs) of all that its numbers depend on, in words. Builds the kernel of
     users' own congestion controls. Raises RunError.
     """
-    then = _world(record.environment(repetitions(run)[0]))
-    now = _world(
-        {
-            "git": environment.git(),
-            "program": {"digest": spec.p4.compiled.sha256 if spec.p4 else committed_digest()},
-            "kernel": environment.kernel_names(),
-            "virtual_machine": _virtual_machine(spec),
-        }
-    )
+    then = _world(environment_file.read(repetitions(run)[0]))
+    facts = {
+        "git": environment.git(),
+        "program": {"digest": spec.p4.compiled.sha256 if spec.p4 else committed_digest()},
+        "kernel": environment.kernel_names(),
+        "virtual_machine": _virtual_machine(spec),
+    }
+    now = _world(environment_file.of(facts))
     same, different = [], []
     for name, value in then.items():
         if value is None:
@@ -125,12 +124,11 @@ def _virtual_machine(spec: Experiment) -> dict[str, Any]:
     return {"kernel": read_json(own_kernel.kernel_of(spec) / "kernel.json")}
 
 
-def _world(found: Mapping[str, Any]) -> dict[str, str | None]:
-    """What a run's numbers depend on beside its spec, from the facts of environment.json; None if it is not known."""
-    commit, program = at(found, "git.commit"), at(found, "program.digest")
-    kernel = at(found, "virtual_machine.kernel.binary_digest")
+def _world(source: RunEnvironment) -> dict[str, str | None]:
+    """What a run's numbers depend on beside its spec; None if it is not known."""
+    commit, program, kernel = source.commit, source.p4_digest, source.kernel_digest
     return {
-        "commit": commit and commit[:SHOWN] + " with uncommitted changes" * bool(at(found, "git.dirty")),
+        "commit": commit and commit[:SHOWN] + " with uncommitted changes" * bool(source.has_uncommitted_changes),
         "P4 program": program and program[:SHOWN],
-        "kernel": kernel[:SHOWN] if kernel else None if at(found, "virtual_machine") else at(found, "kernel.release"),
+        "kernel": kernel[:SHOWN] if kernel else None if source.virtual_machine else source.kernel_release,
     }

@@ -9,6 +9,7 @@ differ only in their parameters.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import random
 import re
@@ -26,8 +27,8 @@ from lib.terminal import counted, one_line
 from model.experiment import Experiment
 from runs import plan_file
 from runs.names import PLAN
+from runs.plan_file import Plan, PlannedJob, PlannedSweep
 
-FORMAT_VERSION = 1
 JOB_ID = re.compile(r"[a-z0-9-]{1,100}")  # a job's name is the only text of a sweep that a shell reads
 
 
@@ -135,27 +136,17 @@ def write(directory: Path, sweep: Sweep, planned: Iterable[Job], queued: Collect
     """Writes plan.json for the jobs and for readers of the directory. Jobs of an earlier plan that are still `queued`
     will read their entries, so these entries are kept.
     """
-    kept = _entries(directory, queued) if queued else {}
-    content = {
-        "format_version": FORMAT_VERSION,
-        "sweep": {
-            "name": sweep.name, "about": sweep.about, "keep": sweep.keep, "reps": sweep.reps, "seed": sweep.seed,
-            "base": sweep.base, "points": sweep.points, "search": sweep.search.model_dump() if sweep.search else None,
-            "file": sweep.file,
-        },
-        "jobs": kept
-        | {job.id: {"point": job.point, "repetition": job.repetition, "spec": job.spec.dump()} for job in planned},
-    }  # fmt: skip
-    plan_file.write(directory, content)
-
-
-def _entries(directory: Path, names: Collection[str]) -> dict[str, Any]:
-    """Entries of plan.json; none if it cannot be read."""
-    try:
-        jobs = plan_file.read(directory)["jobs"]
-    except (OSError, ValueError):
-        return {}
-    return {name: jobs[name] for name in names if name in jobs}
+    jobs: dict[str, PlannedJob] = {}
+    if queued:
+        with contextlib.suppress(OSError, ValueError):
+            jobs = {name: job for name, job in plan_file.read(directory).jobs.items() if name in queued}
+    for job in planned:
+        jobs[job.id] = PlannedJob(point=job.point, repetition=job.repetition, spec=job.spec.dump())
+    of_sweep = PlannedSweep(
+        name=sweep.name, about=sweep.about, keep=sweep.keep, reps=sweep.reps, seed=sweep.seed, base=sweep.base,
+        points=list(sweep.points), search=sweep.search.model_dump() if sweep.search else None, file=sweep.file,
+    )  # fmt: skip
+    plan_file.write(directory, Plan(sweep=of_sweep, jobs=jobs))
 
 
 def read_job(directory: Path, name: str) -> tuple[Job, str]:
@@ -164,11 +155,10 @@ def read_job(directory: Path, name: str) -> tuple[Job, str]:
         raise RunError(f"{name!a} is not a job: a job's name has only lower-case letters, digits and '-'")
     path = directory / PLAN
     try:
-        content = plan_file.read(directory)
+        stored = plan_file.read(directory)
     except (OSError, ValueError) as error:
         raise RunError(f"{path} cannot be read: {one_line(error)}") from None
-    entry = content["jobs"].get(name)
-    if content.get("format_version") != FORMAT_VERSION or entry is None:
+    entry = stored.jobs.get(name)
+    if entry is None or stored.sweep.keep is None:
         raise RunError(f"{path} has no job {name}")
-    spec = Experiment.model_validate(entry["spec"])
-    return Job(name, entry["point"], entry["repetition"], spec), content["sweep"]["keep"]
+    return Job(name, entry.point, entry.repetition, entry.experiment), stored.sweep.keep

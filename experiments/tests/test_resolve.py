@@ -24,6 +24,7 @@ from lib.frames import WIRE_EXTRA_BYTES
 from model.experiment import Experiment, Jitter, Loss, Offloads
 from model.groups import Long
 from runs import run_table
+from runs.environment_file import RunEnvironment
 
 SPECS = sorted((Path(__file__).parents[1] / "specs").glob("*.yaml"))  # sweeps are in directories of their own
 MS, S = 1_000_000, 1_000_000_000
@@ -250,7 +251,7 @@ def test_run_table__has_every_option_of_tcp() -> None:
         (NS3, None, dict.fromkeys(LINUX)),
     ):
         spec = resolved(**given).dump()  # type: ignore[arg-type]
-        cells = run_table.row({"valid": True, "reasons": [], "utilization": {}, "spec": spec}, {}, here)
+        cells = run_table.row({"valid": True, "reasons": [], "utilization": {}, "spec": spec}, RunEnvironment(), here)
         assert {name: cells[name] for name in ("profile", *LINUX)} == {"profile": profile, **values}
 
 

@@ -102,7 +102,7 @@ def render(sweep: Stored, of_sweep: list[ShownFigure], of_papers: list[ShownFigu
         TEMPLATE,
         ("runs.js",),
         name=sweep.name,
-        about=sweep.sweep.get("about") or "",
+        about=sweep.plan.sweep.about or "",
         clocks=_distinct(sweep.rows, "clock"),
         setting=setting(sweep),
         varied={
@@ -147,9 +147,9 @@ def setting(sweep: Stored) -> list[str]:
 
 def specification(sweep: Stored) -> list[tuple[str, str]]:
     """The sweep's spec with its base, without the points, whose values the page lists."""
-    spec = {key: value for key, value in sweep.sweep.items() if key not in ("points", "base", "about", "name")}
-    base = sweep.sweep.get("base")
-    spec |= {f"base: {key}": value for key, value in base.items()} if isinstance(base, dict) else {}
+    planned = sweep.plan.sweep
+    spec = {key: value for key, value in planned.dump().items() if key not in ("points", "base", "about", "name")}
+    spec |= {f"base: {key}": value for key, value in planned.base.items()}
     return [(key, _flat(value)) for key, value in spec.items() if value is not None]
 
 
@@ -170,7 +170,7 @@ def worlds(sweep: Stored) -> list[tuple[str, list[tuple[str, int]]]]:
 def environment(sweep: Stored) -> list[tuple[str, str]]:
     """Machine and kernel of the first run that recorded them. `worlds` has the differences between runs."""
     for row in sweep.rows:
-        if document := run_table.environment(sweep.directory / row["directory"]):
+        if document := run_table.of_run(sweep.directory / row["directory"]).document:
             return [fact for fact in facts(document) if fact[0].split()[0] in OF_MACHINE]
     return []
 
