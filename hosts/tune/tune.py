@@ -17,7 +17,7 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from hosts.tune import (
     bursts,
@@ -38,7 +38,10 @@ from hosts.tune.commands import TuneError
 SUMMARY = (__doc__ or "").split("\n", 1)[0]
 
 
-def plan_sysctls(options: argparse.Namespace, saved: dict[str, str]) -> dict[str, tuple[str, str]]:
+Changes = dict[str, tuple[Any, Any]]  # name -> (present, wanted value) of the settings that must change
+
+
+def plan_sysctls(options: argparse.Namespace, saved: dict[str, str]) -> Changes:
     """{name: (present, wanted)} of the sysctls that must change. `saved` has the former values of sysctls that an
     earlier call changed: sysctls that this call does not name are restored to these values.
     """
@@ -69,69 +72,75 @@ def plan_sysctls(options: argparse.Namespace, saved: dict[str, str]) -> dict[str
     return changes
 
 
-def plan_offloads(
-    interface: str, kept: bool = False, saved: dict[str, str] | None = None
-) -> tuple[dict[str, str], dict[str, str]]:
-    """(states of single features, features to switch and their states). If offloads are `kept`, features that an
-    earlier call switched off are restored to their former states (`saved`). Raises TuneError if the driver cannot
+def _plan_interfaces(
+    options: argparse.Namespace, saved: dict[str, Any], asked: Any, read: Callable[[str], Any],
+    refuse: Callable[[str], None],
+) -> Changes:  # fmt: skip
+    """The changes of a setting of interfaces. Nothing `asked`: the former values (`saved`) come back. `refuse` raises
+    TuneError for an interface for which `read` gives None.
+    """
+    changes = {}
+    for interface in options.interface:
+        wanted = saved.get(interface) if asked is None else asked
+        if wanted is None:
+            continue
+        present = read(interface)
+        if present is None:
+            refuse(interface)
+        if present != wanted:
+            changes[interface] = (present, wanted)
+    return changes
+
+
+def plan_offloads(options: argparse.Namespace, saved: dict[str, dict[str, str]]) -> Changes:
+    """{interface: (states of single features, features to switch and their states)}. If offloads are on, features that
+    an earlier call switched off are restored to their former states (`saved`). Raises TuneError if the driver cannot
     switch off a segmentation offload, GRO or LRO.
     """
-    features = offloads.read(interface)
-    if kept:
+    changes = {}
+    for interface in options.interface:
+        features = offloads.read(interface)
         states = offloads.single_states(features)
-        return states, {name: state for name, state in (saved or {}).items() if states.get(name, state) != state}
-    wrong = [name for name in settings.OFFLOADS_OFF if name in features and features[name].on]
-    for name in wrong:
-        if features[name].fixed and name not in settings.OFFLOADS_MAY_STAY:
-            raise TuneError(f"switching {name} of {interface} off: its driver has it fixed on: use another interface")
-    return offloads.single_states(features), {name: "off" for name in wrong if not features[name].fixed}
-
-
-def plan_bursts(options: argparse.Namespace, saved: dict[str, int]) -> dict[str, tuple[int, int]]:
-    """{interface: (present, wanted gso_max_segs)} of the interfaces whose gso_max_segs must change."""
-    changes = {}
-    for interface in options.interface:
-        present = bursts.read(interface)
-        wanted = settings.GSO_MAX_SEGS if options.offloads == "off" else saved.get(interface, present)
-        if present != wanted:
-            changes[interface] = (present, wanted)
+        if options.offloads == "on":
+            former = saved.get(interface, {})
+            wanted = {name: state for name, state in former.items() if states.get(name, state) != state}
+        else:
+            wrong = [name for name in settings.OFFLOADS_OFF if name in features and features[name].on]
+            for name in wrong:
+                if features[name].fixed and name not in settings.OFFLOADS_MAY_STAY:
+                    raise TuneError(
+                        f"switching {name} of {interface} off: its driver has it fixed on: use another interface"
+                    )
+            wanted = {name: "off" for name in wrong if not features[name].fixed}
+        if wanted:
+            changes[interface] = (states, wanted)
     return changes
 
 
-def plan_qdiscs(options: argparse.Namespace, saved: dict[str, str]) -> dict[str, tuple[str, str]]:
-    """{interface: (present, wanted qdisc)} of the interfaces whose root qdisc must change."""
-    changes = {}
-    for interface in options.interface:
-        wanted = saved.get(interface) if options.qdisc is None else options.qdisc
-        if wanted is None:
-            continue
+def plan_bursts(options: argparse.Namespace, saved: dict[str, int]) -> Changes:
+    wanted = settings.GSO_MAX_SEGS if options.offloads == "off" else None
+    return _plan_interfaces(options, saved, wanted, bursts.read, qdiscs.refuse)
+
+
+def plan_coalescing(options: argparse.Namespace, saved: dict[str, int]) -> Changes:
+    def refuse(interface: str) -> None:
+        raise TuneError(f"{interface} has no rx-usecs (ethtool -c): its device cannot wait for more frames")
+
+    return _plan_interfaces(options, saved, options.rx_usecs, coalescing.read, refuse)
+
+
+def plan_qdiscs(options: argparse.Namespace, saved: dict[str, str]) -> Changes:
+    def read(interface: str) -> str | None:
         present = qdiscs.read(interface)
-        discards = wanted == qdiscs.BLACKHOLE
-        if discards and (present is None or not qdiscs.may_discard(interface, saved.get(interface, present))):
-            continue
-        if present is None:
-            qdiscs.refuse(interface)
-        if present != wanted:
-            changes[interface] = (present, wanted)
-    return changes
+        may_discard = present is not None and qdiscs.may_discard(interface, saved.get(interface, present))
+        if options.qdisc == qdiscs.BLACKHOLE and not may_discard:
+            return qdiscs.BLACKHOLE  # the interface stays as it is
+        return present
+
+    return _plan_interfaces(options, saved, options.qdisc, read, qdiscs.refuse)
 
 
-def plan_coalescing(options: argparse.Namespace, saved: dict[str, int]) -> dict[str, tuple[int, int]]:
-    """{interface: (present, wanted rx-usecs)} of the interfaces whose rx-usecs must change."""
-    changes = {}
-    for interface in options.interface:
-        wanted = saved.get(interface) if options.rx_usecs is None else options.rx_usecs
-        if wanted is None:
-            continue
-        present = coalescing.read(interface)
-        if present is None:
-            raise TuneError(f"{interface} has no rx-usecs (ethtool -c): its device cannot wait for more frames")
-        if present != wanted:
-            changes[interface] = (present, wanted)
-    return changes
-
-
-def plan_routes(options: argparse.Namespace, saved: dict[str, dict[str, str]]) -> dict[str, tuple[Any, Any]]:
+def plan_routes(options: argparse.Namespace, saved: dict[str, dict[str, str]]) -> Changes:
     """{route: (present, wanted attributes)} of the routes that must change. If no option in `options.tcp`
     is an attribute of routes, the routes get their former attributes (`saved`) back.
     """
@@ -149,7 +158,7 @@ def plan_routes(options: argparse.Namespace, saved: dict[str, dict[str, str]]) -
     return changes
 
 
-def plan_port_routes(options: argparse.Namespace, saved: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
+def plan_port_routes(options: argparse.Namespace, saved: dict[str, Any]) -> Changes:
     """{selector: (present, wanted routes)} of the ports whose routes must change; None: no routes of their own. Ports
     of an earlier call that this call does not name lose their routes.
     """
@@ -165,36 +174,50 @@ def plan_port_routes(options: argparse.Namespace, saved: dict[str, Any]) -> dict
     }
 
 
-def restore(read: Callable[[str], Any], write: Callable[[str, Any], None], name: str, former: Any) -> bool:
-    """Restores one setting. Returns whether the setting had to change. `read` gives None, and the setting stays, if
-    this host no longer has the setting or if the user has replaced the qdisc.
+class SettingKind(NamedTuple):
+    """A kind of settings. `plan` takes the options and the values that an earlier call saved. `read` gives None, and
+    `undo` leaves the setting, if this host no longer has it or if the user has replaced the qdisc. Reports have a
+    setting's name with `word`, and its value as `shown`.
     """
-    changed = read(name) not in (former, None)
-    if changed:
-        write(name, former)
-    return changed
+
+    plan: Callable[[argparse.Namespace, dict[str, Any]], Changes]
+    read: Callable[[str], Any]
+    write: Callable[[str, Any], None]
+    word: str = ""
+    shown: Callable[[Any], Any] = str
+
+    def restore(self, name: str, former: Any) -> bool:
+        """Restores one setting. Returns whether the setting had to change."""
+        if self.write is offloads.switch:
+            return offloads.restore(name, former)
+        changed = self.read(name) not in (former, None)
+        if changed:
+            self.write(name, former)
+        return changed
+
+    def entries(self, values: dict[str, Any]) -> dict[str, Any]:
+        return {f"{name}{self.word}": self.shown(value) for name, value in values.items()}
 
 
-# How each kind of saved value is restored, in this order.
-RESTORE: dict[str, Callable[[str, Any], bool]] = {
-    "sysctls": partial(restore, sysctls.read, sysctls.write),
-    "offloads": offloads.restore,
-    "gso_max_segs": partial(restore, bursts.read, bursts.write),
-    "rx_usecs": partial(restore, coalescing.read, coalescing.write),
-    "qdiscs": partial(restore, qdiscs.read, qdiscs.write),
-    "routes": partial(restore, routes.attributes_of, routes.write),
-    "port_routes": partial(restore, port_routes.read, port_routes.write),
+KINDS = {  # in the order in which they are restored
+    "sysctls": SettingKind(plan_sysctls, sysctls.read, sysctls.write),
+    "offloads": SettingKind(plan_offloads, offloads.read, offloads.switch, " offloads", dict),
+    "gso_max_segs": SettingKind(plan_bursts, bursts.read, bursts.write, " gso_max_segs"),
+    "rx_usecs": SettingKind(plan_coalescing, coalescing.read, coalescing.write, " rx-usecs"),
+    "qdiscs": SettingKind(plan_qdiscs, qdiscs.read, qdiscs.write, " qdisc"),
+    "routes": SettingKind(plan_routes, routes.attributes_of, routes.write, shown=routes.shown),
+    "port_routes": SettingKind(plan_port_routes, port_routes.read, port_routes.write, shown=port_routes.shown),
 }
 
 
 def put_back(saved: dict[str, Any]) -> tuple[bool, dict[str, Any], list[str]]:
     """Restores the saved values. Returns (whether any changed, values that could not be restored, errors)."""
     changed, errors = False, []
-    left: dict[str, Any] = {kind: {} for kind in RESTORE}
-    for kind, restore_one in RESTORE.items():
+    left: dict[str, Any] = {kind: {} for kind in KINDS}
+    for kind, of in KINDS.items():
         for name, former in saved.get(kind, {}).items():
             try:
-                changed = restore_one(name, former) or changed
+                changed = of.restore(name, former) or changed
             except TuneError as error:
                 left[kind][name] = former
                 errors.append(str(error))
@@ -206,58 +229,27 @@ def apply(options: argparse.Namespace) -> dict[str, Any]:
     options.tcp = dict(options.tcp or [])
     tcp_options.check_kernel(options.tcp, platform.release())
     saved = state.load(options.state)
-    wrong_sysctls = plan_sysctls(options, saved.get("sysctls", {}))
-    wrong_routes = plan_routes(options, saved.get("routes", {}))
-    wrong_port_routes = plan_port_routes(options, saved.get("port_routes", {}))
-    kept, former = options.offloads == "on", saved.get("offloads", {})
-    wrong_offloads = {each: plan_offloads(each, kept, former.get(each)) for each in options.interface}
-    wrong_offloads = {interface: plan for interface, plan in wrong_offloads.items() if plan[1]}
-    wrong_bursts = plan_bursts(options, saved.get("gso_max_segs", {}))
-    wrong_coalescing = plan_coalescing(options, saved.get("rx_usecs", {}))
-    wrong_qdiscs = plan_qdiscs(options, saved.get("qdiscs", {}))
-    before = {name: present for name, (present, _) in wrong_sysctls.items()}
-    after = {name: value for name, (_, value) in wrong_sysctls.items()}
-    for interface, (_, wanted) in wrong_offloads.items():
-        before.update({f"{interface} {name}": "off" if value == "on" else "on" for name, value in wanted.items()})
-        after.update({f"{interface} {name}": value for name, value in wanted.items()})
-    for word, changes in (("gso_max_segs", wrong_bursts), ("rx-usecs", wrong_coalescing), ("qdisc", wrong_qdiscs)):
-        before.update({f"{interface} {word}": str(present) for interface, (present, _) in changes.items()})
-        after.update({f"{interface} {word}": str(wanted) for interface, (_, wanted) in changes.items()})
-    before.update({route: routes.shown(present) for route, (present, _) in wrong_routes.items()})
-    after.update({route: routes.shown(wanted) for route, (_, wanted) in wrong_routes.items()})
-    before.update({selector: port_routes.shown(present) for selector, (present, _) in wrong_port_routes.items()})
-    after.update({selector: port_routes.shown(lines) for selector, (_, lines) in wrong_port_routes.items()})
-    result: dict[str, Any] = {"changed": bool(before), "before": before, "after": after}
-    if not result["changed"]:
-        return result
+    planned = {kind: of.plan(options, saved.get(kind, {})) for kind, of in KINDS.items()}
+    before: dict[str, Any] = {}
+    after: dict[str, Any] = {}
+    for kind, changes in planned.items():
+        if kind == "offloads":
+            switched = {f"{name} {each}": to for name, (_, wanted) in changes.items() for each, to in wanted.items()}
+            before.update({feature: "off" if to == "on" else "on" for feature, to in switched.items()})
+            after.update(switched)
+        else:
+            before.update(KINDS[kind].entries({name: present for name, (present, _) in changes.items()}))
+            after.update(KINDS[kind].entries({name: wanted for name, (_, wanted) in changes.items()}))
+    if not before:
+        return {"changed": False, "before": before, "after": after}
 
-    before_call: dict[str, dict[str, Any]] = {
-        "sysctls": {name: present for name, (present, _) in wrong_sysctls.items()},
-        "offloads": {interface: states for interface, (states, _) in wrong_offloads.items()},
-        "gso_max_segs": {interface: present for interface, (present, _) in wrong_bursts.items()},
-        "rx_usecs": {interface: present for interface, (present, _) in wrong_coalescing.items()},
-        "qdiscs": {interface: present for interface, (present, _) in wrong_qdiscs.items()},
-        "routes": {route: present for route, (present, _) in wrong_routes.items()},
-        "port_routes": {selector: present for selector, (present, _) in wrong_port_routes.items()},
-    }
+    before_call = {kind: {name: former for name, (former, _) in changes.items()} for kind, changes in planned.items()}
     # values that an earlier call saved take precedence, because they are the original ones
-    merged = {kind: {**before_call[kind], **saved.get(kind, {})} for kind in before_call}
-    state.save(options.state, merged)
+    state.save(options.state, {kind: {**before_call[kind], **saved.get(kind, {})} for kind in before_call})
     try:
-        for interface, (_, wanted) in wrong_offloads.items():
-            offloads.switch(interface, wanted)
-        for interface, (_, segments) in wrong_bursts.items():
-            bursts.write(interface, segments)
-        for interface, (_, usecs) in wrong_coalescing.items():
-            coalescing.write(interface, usecs)
-        for interface, (_, kind) in wrong_qdiscs.items():
-            qdiscs.write(interface, kind)
-        for route, (_, attributes) in wrong_routes.items():
-            routes.write(route, attributes)
-        for selector, (_, lines) in wrong_port_routes.items():
-            port_routes.write(selector, lines)
-        for name, (_, value) in wrong_sysctls.items():
-            sysctls.write(name, value)
+        for kind in sorted(planned, key=lambda kind: kind == "sysctls"):  # sysctls last
+            for name, (_, wanted) in planned[kind].items():
+                KINDS[kind].write(name, wanted)
     except TuneError as error:
         _, _, errors = put_back(before_call)
         if not errors and saved:
@@ -266,7 +258,7 @@ def apply(options: argparse.Namespace) -> dict[str, Any]:
             options.state.unlink()
         outcome = "; not restored: " + "; ".join(errors) if errors else "; earlier changes of this call are undone"
         raise TuneError(f"{error}{outcome}") from error
-    return result
+    return {"changed": True, "before": before, "after": after}
 
 
 def undo(options: argparse.Namespace) -> dict[str, Any]:
@@ -279,12 +271,9 @@ def undo(options: argparse.Namespace) -> dict[str, Any]:
         state.save(options.state, left)
         raise TuneError(f"not restored, and still in {options.state}: {'; '.join(errors)}")
     state.forget(options.state)
-    after = {**saved.get("sysctls", {}), **{f"{i} offloads": s for i, s in saved.get("offloads", {}).items()}}
-    after.update({f"{i} gso_max_segs": str(segments) for i, segments in saved.get("gso_max_segs", {}).items()})
-    after.update({f"{i} rx-usecs": str(usecs) for i, usecs in saved.get("rx_usecs", {}).items()})
-    after.update({f"{i} qdisc": kind for i, kind in saved.get("qdiscs", {}).items()})
-    after.update({route: routes.shown(attributes) for route, attributes in saved.get("routes", {}).items()})
-    after.update({selector: port_routes.shown(lines) for selector, lines in saved.get("port_routes", {}).items()})
+    after: dict[str, Any] = {}
+    for kind, of in KINDS.items():
+        after.update(of.entries(saved.get(kind, {})))
     return {"changed": changed, "before": {}, "after": after}
 
 
