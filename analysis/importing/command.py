@@ -73,7 +73,7 @@ def _import(asked: Asked) -> int:
     return of_parts(statuses)
 
 
-def _experiment(experiment: sources.Experiment, run: Path) -> int:
+def _experiment(experiment: sources.SourceExperiment, run: Path) -> int:
     status = _import_one(experiment, run / REPETITION)
     for line in (*experiment.source.remarks, *experiment.source.notes) if status == Exit.DONE else ():
         say(f"{run}: {line}")
@@ -81,7 +81,7 @@ def _experiment(experiment: sources.Experiment, run: Path) -> int:
     return Exit.DOUBTFUL if experiment.damage and status == Exit.DONE else status
 
 
-def _import_one(experiment: sources.Experiment, repetition: Path) -> int:
+def _import_one(experiment: sources.SourceExperiment, repetition: Path) -> int:
     """Writes and analyses an experiment in a scratch directory, then renames the directory. After a failure nothing
     remains.
     """

@@ -47,7 +47,7 @@ SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 @dataclass
-class Experiment:
+class SourceExperiment:
     """An experiment as read from its sources. None: the sources have no such data."""
 
     name: str
@@ -178,7 +178,7 @@ class _FileParts:
     empty: list[captures.NoPostcardsError] = field(default_factory=list)  # of captures without postcards
 
 
-Named = tuple[str, Callable[[], Experiment]]
+Named = tuple[str, Callable[[], SourceExperiment]]
 
 
 def find(asked: Asked) -> list[Named]:
@@ -194,7 +194,7 @@ def find(asked: Asked) -> list[Named]:
     return [("files", partial(_of_files, asked))]
 
 
-def _of_files(asked: Asked) -> Experiment:
+def _of_files(asked: Asked) -> SourceExperiment:
     parts = _FileParts()
     for name in asked.from_:
         path = Path(name)
@@ -317,7 +317,7 @@ def _of_tables(asked: Asked, directory: Path) -> list[Named]:
     return result
 
 
-def _from_tables(asked: Asked, directory: Path, name: str, config: Config) -> Experiment:
+def _from_tables(asked: Asked, directory: Path, name: str, config: Config) -> SourceExperiment:
     source = write.Provenance(f"tables of {directory.name}")
     cards, events = None, []
     if (table := tables.rows(directory, tables.POSTCARDS, name)) and len(table[0]):
@@ -372,7 +372,7 @@ def _compare(depths: Depths, cards: Cards, source: write.Provenance) -> None:
 def _experiment(
     asked: Asked, name: str, cards: Cards | None, events: Events | None, config: Config,
     source: write.Provenance, damage: list[str], depths: Depths | None = None,
-) -> Experiment:  # fmt: skip
+) -> SourceExperiment:  # fmt: skip
     """An experiment with the conditions of the command line, else of the source, else the defaults. The defaults of
     rate, RTT and MTU are those of the published data.
     """
@@ -413,7 +413,7 @@ def _experiment(
     if cards is not None and events is not None and len(events.columns["mono_ns"]):
         source.notes += _on_one_axis(cards.columns, cards.turn_ns, events.columns["mono_ns"])
     source.document = {key: value for key, value in config.values.items() if isinstance(value, (str, int, float, bool))}
-    return Experiment(name, cards, events, depths, conditions, source, damage)
+    return SourceExperiment(name, cards, events, depths, conditions, source, damage)
 
 
 def _checked(events: Events, source: write.Provenance) -> Events:

@@ -23,7 +23,7 @@ from experiments.plan.switches import BOTTLENECK, SWITCH_DAEMONS, Switches, in_t
 from experiments.setup import environment, tcp_memory
 from experiments.spec import disk, topology
 from experiments.spec.topology import RECEIVER, SENDER
-from experiments.spec.traffic import UserProgram, command, start_all
+from experiments.spec.traffic import PlannedProgram, command, start_all
 from hosts import daemon
 from hosts.traffic import idle_rtt, user_program
 from lib import syscalls
@@ -179,7 +179,7 @@ def carry_traffic(
     return before
 
 
-def start_server(program: UserProgram, user: dict[str, Any], directory: Path) -> None:
+def start_server(program: PlannedProgram, user: dict[str, Any], directory: Path) -> None:
     """Returns when the user's server listens. Raises RunError."""
     words = command("user_program", {**program.options, **user}, directory, "logs/server-plan.json")
     try:

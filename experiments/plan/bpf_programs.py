@@ -27,7 +27,7 @@ MOST_PROGRAMS = 1 << PLACE_BITS
 
 
 @dataclass(frozen=True)
-class Programs:
+class BpfPrograms:
     """`objects` maps the plain name of each algorithm to its BPF object, `names` to its name in the kernel."""
 
     objects: Mapping[str, Path] = field(default_factory=dict)
@@ -52,7 +52,7 @@ class Programs:
         }
 
 
-NO_PROGRAMS = Programs()
+NO_PROGRAMS = BpfPrograms()
 
 
 def texts(spec: Experiment) -> dict[str, tuple[str, str]]:
@@ -75,10 +75,10 @@ def load_and_check(spec: Experiment) -> list[str]:
     return []
 
 
-def programs(spec: Experiment, repetition: int) -> Programs:
+def programs(spec: Experiment, repetition: int) -> BpfPrograms:
     """The BPF programs of a repetition. Raises ObjectError."""
     wanted = _objects(spec)
-    return Programs(wanted, {name: kernel_name(name, repetition, place) for place, name in enumerate(wanted)})
+    return BpfPrograms(wanted, {name: kernel_name(name, repetition, place) for place, name in enumerate(wanted)})
 
 
 def _objects(spec: Experiment) -> dict[str, Path]:

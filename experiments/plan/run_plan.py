@@ -20,7 +20,7 @@ from controlplane.targets import TARGETS
 from experiments.machine import host, p4_program
 from experiments.machine.cell import RUNTIME
 from experiments.plan import cost
-from experiments.plan.bpf_programs import NO_PROGRAMS, Programs
+from experiments.plan.bpf_programs import NO_PROGRAMS, BpfPrograms
 from experiments.plan.configure import TCP, SwitchSettings
 from experiments.plan.repetition_plan import Durations, RunPlan
 from experiments.plan.sizes import sizes
@@ -34,8 +34,8 @@ from experiments.spec.traffic import (
     FIRST_SERVER_PORT,
     LAST_CLIENT_PORT,
     Flow,
+    PlannedProgram,
     TrafficPlan,
-    UserProgram,
 )
 from hosts.traffic.epoll_flows import drawn_offsets_ns
 from hosts.traffic.flow_settings import span_ns
@@ -72,7 +72,7 @@ class FlowProcess(NamedTuple):
         return {name: getattr(self, name) for name in names}
 
 
-def plan_run(spec: Experiment, repetition: int, bpf: Programs = NO_PROGRAMS) -> RunPlan:
+def plan_run(spec: Experiment, repetition: int, bpf: BpfPrograms = NO_PROGRAMS) -> RunPlan:
     """The plan of repetition `repetition` (from 1), with the BPF programs of a run in real time."""
     of = _Repetition(spec, repetition, bpf)
     return RunPlan(
@@ -188,7 +188,7 @@ def extra_delays_ns(spec: Experiment, repetition: int) -> list[int]:
 class _Repetition:
     """The parts of a repetition's plan, and what they share."""
 
-    def __init__(self, spec: Experiment, repetition: int, bpf: Programs) -> None:
+    def __init__(self, spec: Experiment, repetition: int, bpf: BpfPrograms) -> None:
         self.spec, self.repetition, self.bpf = spec, repetition, bpf
         self.seed = (spec.seed or 0) << 16 | repetition  # of the traffic
         self.start_spread_ns, self.traffic_ns = spec.start_spread_ns or 0, demand.traffic_ns(spec)
@@ -300,10 +300,10 @@ class _Repetition:
             options = {"start_mono_ns": 0, "duration_ns": self.traffic_ns, "server": RECEIVER.ipv4, **of_group}
             return TrafficPlan("open_loop", self.flows, options)
         alone = spec.traffic == PROGRAM
-        user: tuple[UserProgram, ...] = ()
+        user: tuple[PlannedProgram, ...] = ()
         if spec.program:
             user = tuple(
-                UserProgram(where, programs.plan(spec.program, name, self.seed, self.traffic_ns, alone))
+                PlannedProgram(where, programs.plan(spec.program, name, self.seed, self.traffic_ns, alone))
                 for name, where in programs.hosts(spec.program).items()
             )
         if alone:

@@ -41,7 +41,7 @@ class Flow(NamedTuple):
     access_link: int = 0  # number of a shared access link, from 1; 0: none
 
 
-class UserProgram(NamedTuple):
+class PlannedProgram(NamedTuple):
     """A user's own program: its host, and its plan (experiments/spec/programs.py)."""
 
     host: str
@@ -61,7 +61,7 @@ class TrafficPlan:
     program: str
     flows: tuple[Flow, ...]
     options: Mapping[str, Any]
-    user: tuple[UserProgram, ...] = ()
+    user: tuple[PlannedProgram, ...] = ()
 
 
 def command(module: str, plan: Mapping[str, Any], directory: Path, plan_name: str = "plan.json") -> list[str]:

@@ -87,7 +87,7 @@ def test_programs__have_names_of_their_own_in_the_kernel_and_plain_ones_in_recor
     }
     assert len(names) == 4
     assert {len(name) for name in names} <= {14, 15}
-    programs = bpf_programs.Programs({"mycc": Path("/x/mycc.bpf.o")}, {"mycc": "mycc_17"})
+    programs = bpf_programs.BpfPrograms({"mycc": Path("/x/mycc.bpf.o")}, {"mycc": "mycc_17"})
     plan = plan_run(resolved("real", cc=f"{TEMPLATE}:1,cubic:1", traffic="long,finite", finite_cc="reno"), 1, programs)
     assert [group["cc"] for group in plan.traffic.options["groups"]] == ["mycc", "cubic"]
     assert plan.traffic.options["kernel_names"] == {"mycc": "mycc_17"}
