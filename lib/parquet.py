@@ -12,6 +12,8 @@ import polars as pl
 
 from lib import regular
 
+SLAB_ROWS = 1 << 20  # the row group of our tables
+
 
 @contextmanager
 def reading() -> Iterator[None]:
@@ -20,6 +22,15 @@ def reading() -> Iterator[None]:
         yield
     except pl.exceptions.PanicException as error:
         raise pl.exceptions.ComputeError(f"damaged Parquet: {str(error).splitlines()[0]}") from None
+
+
+def slabs(path: Path, columns: list[str] | None = None) -> Iterator[pl.DataFrame]:
+    """Columns (None: all) of a table, SLAB_ROWS at a time, then the rest, at least once. Raises as `read` does."""
+    regular.check(path)
+    with reading():
+        table = pl.scan_parquet(path).select(columns or pl.all())
+        for first in range(0, max(int(table.select(pl.len()).collect().item()), 1), SLAB_ROWS):
+            yield table.slice(first, SLAB_ROWS).collect()
 
 
 def read(path: Path, **options: Any) -> pl.DataFrame:

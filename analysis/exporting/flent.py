@@ -15,15 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 
-from analysis.arithmetic.by_flow import ByFlow
 from analysis.exporting import tables
 from analysis.measure.metrics import UTILIZATION_WINDOW_RTTS, bottleneck, jain_index, measurement_window
 from analysis.read import complete_run
+from analysis.read.columns import rows_of, slabs
 from analysis.read.load import Run
 from analysis.read.raw import known
-from lib import regular
+from lib import parquet, regular
 from lib.errors import InputError
 from runs.names import POSTCARDS_FILE
 from wire import wire
@@ -34,6 +33,7 @@ PING, FAIRNESS = "Ping (ms) ICMP", "TCP upload fairness"
 UNITS = {PING: "ms", FAIRNESS: "Idx"}  # of Flent's test; all other series are in Mbits/s
 MAX_FLOWS = 10_000  # with 100 steps these are 100 MB of JSON
 LONGEST_UNLIMITED = 0x7FFFFFFF
+TRACED = ("cwnd_packets", "srtt_us", "ssthresh_packets")
 
 
 def write(repetition: Path, output: Path) -> int:
@@ -66,27 +66,29 @@ def data(repetition: Path) -> dict[str, Any]:
             f"{repetition}: has no joined.parquet, or no flows, or ended within {step} ns; allowed: a run that is "
             "analysed, with a flow"
         )
-    with tables.readable(joined):
-        table = pl.read_parquet(joined, columns=["enqueue_mono_ns", "flow", "sojourn_ns", "new_bytes", "dropped"])
-    left = table["enqueue_mono_ns"].to_numpy() + table["sojourn_ns"].fill_null(0).to_numpy()
-    at = (left - start) // step
-    inside = (at >= 0) & (at < steps)
     x = [(index + 0.5) * step / 1e9 for index in range(steps)]
     offset = _realtime_minus_mono_ns(repetition)
     t = [(start + offset + int(value * 1e9)) / 1e9 for value in x]
-    fresh = table["new_bytes"].to_numpy()
-    by_flow = ByFlow.of(table["flow"].to_numpy(), len(run.flows)).only(inside)
-    rates = np.zeros((len(run.traffic), steps))
-    for row, entry in enumerate(run.traffic):
-        chosen = by_flow[entry.number]
-        rates[row] = np.bincount(at[chosen], weights=fresh[chosen], minlength=steps) * 8e3 / step  # Mbit/s
-    stayed = inside & ~table["dropped"].to_numpy()
-    counts = np.bincount(at[stayed], minlength=steps)
-    delay = np.bincount(at[stayed], weights=table["sojourn_ns"].fill_null(0).to_numpy()[stayed], minlength=steps)
+    row_of = np.full(len(run.flows) + 1, -1)  # by flow number, the place in Run.traffic
+    row_of[[entry.number for entry in run.traffic]] = np.arange(len(run.traffic))
+    row_of[-1] = -1  # the place of flows without packets
+    fresh = np.zeros(len(run.traffic) * steps)  # sums of whole numbers below 2^53, in any order
+    counts, delay = np.zeros(steps, dtype=np.int64), np.zeros(steps)
+    with tables.readable(joined):
+        for table in parquet.slabs(joined, ["enqueue_mono_ns", "flow", "sojourn_ns", "new_bytes", "dropped"]):
+            sojourn = table["sojourn_ns"].fill_null(0).to_numpy()
+            at = (table["enqueue_mono_ns"].to_numpy() + sojourn - start) // step
+            row, inside = row_of[table["flow"].to_numpy()], (at >= 0) & (at < steps)
+            sent, stayed = inside & (row >= 0), inside & ~table["dropped"].to_numpy()
+            payload = table["new_bytes"].to_numpy()[sent]
+            fresh += np.bincount((row * steps + at)[sent], weights=payload, minlength=len(fresh))
+            counts += np.bincount(at[stayed], minlength=steps)
+            delay += np.bincount(at[stayed], weights=sojourn[stayed], minlength=steps)
+    rates = fresh.reshape(-1, steps) * 8e3 / step  # Mbit/s
     has_sojourn = "sojourn_ns" not in run.experiment.unknown_columns
     ping = [
         run.experiment.rtt_ns / 1e6 + d / c / 1e6 if c and has_sojourn else None
-        for d, c in zip(delay, counts, strict=True)
+        for d, c in zip(delay.tolist(), counts.tolist(), strict=True)
     ]
     results: dict[str, list[float | None]] = {
         "TCP upload avg": rates.mean(axis=0).tolist(),
@@ -97,12 +99,11 @@ def data(repetition: Path) -> dict[str, Any]:
     raw: dict[str, list[dict[str, float]]] = {
         PING: [{"t": when, "val": value} for when, value in zip(t, ping, strict=True) if value is not None]
     }
-    has_fields = known(run.tcp, "cwnd_packets", "srtt_us", "ssthresh_packets")
-    traced = ByFlow.of(run.tcp["flow"], len(run.flows)).only(has_fields)
-    for row, entry in enumerate(run.traffic):
+    last = _last_records(run, row_of, start, step, steps)
+    for row in range(len(run.traffic)):
         name = f"TCP upload::{row + 1}"
         results[name] = rates[row].tolist()
-        raw[name] = _raw(run, traced[entry.number], start, step, t, rates[row])
+        raw[name] = _raw(run, last[row], t, rates[row])
     return {
         "version": FORMAT_VERSION,
         "metadata": _metadata(run, start + offset, steps * step / 1e9, step / 1e9, results, repetition),
@@ -112,23 +113,29 @@ def data(repetition: Path) -> dict[str, Any]:
     }
 
 
-def _raw(
-    run: Run, rows: np.ndarray, start: int, step: int, t: list[float], rates: np.ndarray
-) -> list[dict[str, float]]:
-    """Each step's rate, with cwnd, RTT and ssthresh of the flow's last trace record before the step's end. `rows` are
-    the flow's rows of Run.tcp.
+def _last_records(run: Run, row_of: np.ndarray, start: int, step: int, steps: int) -> np.ndarray:
+    """For each flow of Run.traffic and each step, the row of Run.tcp of the flow's last record up to the step's end
+    that knows TRACED; -1: there is none.
     """
-    tcp = run.tcp
-    ends = start + step * (1 + np.arange(len(t)))
-    last = np.searchsorted(tcp["mono_ns"][rows], ends, side="right") - 1
+    result = np.full((len(run.traffic), steps), -1)
+    for part in slabs(len(run.tcp["flow"])):
+        tcp = rows_of({name: run.tcp[name] for name in ("mono_ns", "flow", "unknown_fields")}, part)
+        row, at = row_of[tcp["flow"]], np.maximum(-(-(tcp["mono_ns"] - start) // step) - 1, 0)
+        chosen = np.flatnonzero((row >= 0) & (at < steps) & known(tcp, *TRACED))
+        result[row[chosen], at[chosen]] = part.start + chosen  # NumPy keeps the last of several assignments
+    return np.maximum.accumulate(result, axis=1)
+
+
+def _raw(run: Run, last: np.ndarray, t: list[float], rates: np.ndarray) -> list[dict[str, float]]:
+    """Each step's rate of a flow, with cwnd, RTT and ssthresh of the flow's `last` records."""
+    cwnd, srtt, ssthresh = (run.tcp[name][last] if (last >= 0).any() else last for name in TRACED)
     result = []
     for index, when in enumerate(t):
         point = {"t": when, "val": float(rates[index])}
         if last[index] >= 0:
-            row = rows[last[index]]
-            point |= {"tcp_cwnd": int(tcp["cwnd_packets"][row]), "tcp_rtt": int(tcp["srtt_us"][row]) / 1e3}
-            if tcp["ssthresh_packets"][row] < LONGEST_UNLIMITED:
-                point["tcp_ssthresh"] = int(tcp["ssthresh_packets"][row])
+            point |= {"tcp_cwnd": int(cwnd[index]), "tcp_rtt": int(srtt[index]) / 1e3}
+            if ssthresh[index] < LONGEST_UNLIMITED:
+                point["tcp_ssthresh"] = int(ssthresh[index])
         result.append(point)
     return result
 

@@ -6,7 +6,6 @@ file's comment describes the run (analysis/read/run_description.py).
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
@@ -14,7 +13,7 @@ from typing import IO
 import numpy as np
 
 from analysis.read import complete_run, run_description
-from lib import regular
+from analysis.read.raw import RawFile, blocks
 from lib.errors import InputError
 from runs.names import POSTCARDS_FILE
 from runs.spec_file import load_spec
@@ -54,28 +53,15 @@ def stored(repetition: Path) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarra
     path = repetition / POSTCARDS_FILE
     if not path.is_file():
         raise InputError(f"{path}: missing, so there are no postcards to export; allowed: a run with raw files")
-    if not path.stat().st_size:
-        return
-    with regular.opened(path) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
-        data = memoryview(mapped)
-        at = 0
-        try:
-            for block in wire.read_blocks(data, wire.BLOCK.const["BLOCK_POSTCARDS"]):
-                rows = np.frombuffer(bytes(block.payload), dtype=np.uint8).reshape(-1, block.header["record_bytes"])
-                mono = rows[:, :STAMP].copy().view("<u8")[:, 0]
-                real = (mono + np.uint64(block.header["realtime_minus_mono_ns"])).view(np.int64)
-                at += wire.BLOCK.length + len(block.payload)
-                block.payload.release()
-                yield rows[:, STAMP:], mono.view(np.int64), real
-        except wire.RawFileError as error:
-            raise InputError(f"{path}: {error}") from None
-        finally:
-            data.release()
-    if at < path.stat().st_size:
-        raise InputError(
-            f"{path}: damaged or cut off at byte {at}, so not every postcard can be read; allowed: a run with whole "
-            "raw files; restore it, or run the experiment again"
-        )
+    raw = RawFile.at(path)
+    for block in blocks(path, wire.BLOCK.const["BLOCK_POSTCARDS"], raw):
+        rows = np.frombuffer(bytes(block.payload), dtype=np.uint8).reshape(-1, block.header["record_bytes"])
+        mono = rows[:, :STAMP].copy().view("<u8")[:, 0]
+        raw.records += len(rows)
+        real = (mono + np.uint64(block.header["realtime_minus_mono_ns"])).view(np.int64)
+        yield rows[:, STAMP:], mono.view(np.int64), real
+    if damage := raw.damage():
+        raise InputError(f"{repetition}: {damage}; allowed: a run with whole raw files")
 
 
 def write_head(file: IO[bytes], options: bytes = b"") -> None:

@@ -18,6 +18,7 @@ from lib import parquet
 from lib.errors import InputError
 from wire import formats
 
+CSV_ROWS = 1 << 16  # turned into text at once: pl.sink_csv would hold many row groups
 TABLES = ("postcards", "tcp", "joined", "distributions", "flows")
 # Columns that are not fields in wire/*.def.
 MEANINGS = {
@@ -58,7 +59,9 @@ def write(repetition: Path, output: Path, kind: str) -> int:
         with readable(source):
             columns, count = frame.collect_schema(), int(frame.select(pl.len()).collect().item())
             if kind == "csv":
-                frame.sink_csv(target)
+                with target.open("wb") as file:
+                    for part in (p for slab in parquet.slabs(source) for p in slab.iter_slices(CSV_ROWS)):
+                        part.write_csv(file, include_header=not file.tell())
         if kind != "csv":
             shutil.copyfile(source, target)
         rows += count

@@ -42,6 +42,11 @@ class RawFile:
     bad_records: int = 0  # whose version is not the one in their block's header
     clock_step_max_ns: int = 0  # largest change of CLOCK_REALTIME - CLOCK_MONOTONIC between two blocks
 
+    @classmethod
+    def at(cls, path: Path) -> RawFile:
+        """The file, before anything of it is read."""
+        return cls(path.name, path.is_file(), path.stat().st_size if path.is_file() else 0)
+
     def damage(self) -> str | None:
         """One line if the file could not be read to its end, else None."""
         if not self.damaged_bytes:
@@ -93,7 +98,7 @@ def read_postcards(path: Path) -> tuple[Columns, FlowTable, RawFile]:
     """Postcards by rx_mono_ns (the file has blocks of several receivers); integer columns as in wire/postcard.def, and
     `flow`. Raises InputError for an unknown version.
     """
-    raw = RawFile(path.name)
+    raw = RawFile.at(path)
     columns, flows = _read_postcards(path, raw, lambda columns: sort(columns, "rx_mono_ns"))
     sort_file(path.parent, columns, "rx_mono_ns")
     return columns, flows, raw
@@ -108,7 +113,7 @@ def load_postcards(path: Path, clock_offset_ns: int = 0) -> tuple[Columns, FlowT
         times = switch_time(columns.pop("enqueue_switch_ns"), columns["rx_mono_ns"], clock_offset_ns)
         return columns | {"enqueue_mono_ns": times}
 
-    raw = RawFile(path.name)
+    raw = RawFile.at(path)
     columns, flows = _read_postcards(path, raw, lambda columns: sort(placed(columns), *BY_ARRIVAL))
     sort_file(path.parent, columns, *BY_ARRIVAL)
     return columns, flows, raw
@@ -142,7 +147,7 @@ def load_tcp(path: Path) -> tuple[Columns, FlowTable, RawFile]:
         columns |= {"mono_ns": columns["mono_ns"].view(np.int64), "in_flight_packets": in_flight}
         return sort(columns, "mono_ns")
 
-    raw = RawFile(path.name)
+    raw = RawFile.at(path)
     names = [name for name in _TCP.names or () if name not in _TCP_NOT_COLUMNS]
     columns, flows = _read(path, wire.BLOCK.const["BLOCK_TCP"], _TCP, names, raw, with_flight)
     sort_file(path.parent, columns, "mono_ns")
@@ -174,8 +179,8 @@ def load_flows(path: Path, flows: FlowTable) -> tuple[Columns, RawFile]:
 
 def _load_small(path: Path, kind: int, record: np.dtype) -> tuple[np.ndarray, RawFile]:
     """All records of a raw file, in the file's order."""
-    raw = RawFile(path.name, path.is_file(), path.stat().st_size if path.is_file() else 0)
-    parts = [np.frombuffer(bytes(block.payload), record) for block in _blocks(path, kind, raw)]
+    raw = RawFile.at(path)
+    parts = [np.frombuffer(bytes(block.payload), record) for block in blocks(path, kind, raw)]
     records = np.concatenate([np.empty(0, record), *parts])
     raw.records = len(records)
     return records, raw
@@ -211,8 +216,6 @@ def _read(
     same part of the result. Fills `raw`.
     """
     flows, file = FlowTable(), None
-    raw.present = path.is_file()
-    raw.size_bytes = path.stat().st_size if raw.present else 0
     for slab in in_slabs(_decoded(path, kind, layout, names, raw, flows)):
         columns = derive(slab)
         file = file or ColumnFile(path.parent, kinds(columns), raw.size_bytes // layout.itemsize)
@@ -227,7 +230,7 @@ def _decoded(
 ) -> Iterator[Columns]:
     """The columns of each block, after those of no record."""
     nothing = np.empty(0, dtype=layout)
-    for block in chain((None,), _blocks(path, kind, raw)):
+    for block in chain((None,), blocks(path, kind, raw)):
         records = np.frombuffer(block.payload, dtype=layout) if block else nothing
         if block and "version" in (layout.names or ()):
             readable = records["version"] == block.header["record_version"]
@@ -249,8 +252,10 @@ def numbered(flow: np.ndarray, numbers: np.ndarray | None, kind: type, directory
     return file.columns()["flow"]
 
 
-def _blocks(path: Path, kind: int, raw: RawFile) -> Iterator[wire.Block]:
-    """Yields the blocks before the first damage, and counts damage in `raw`."""
+def blocks(path: Path, kind: int, raw: RawFile) -> Iterator[wire.Block]:
+    """Yields the blocks of a file before the first damage, and counts damage in `raw`, which is RawFile.at(path).
+    Raises InputError for an unknown version.
+    """
     if not raw.size_bytes:
         return
     at = forgotten = expected = 0

@@ -23,6 +23,7 @@ import pytest
 from analysis.arithmetic.unwrap import switch_time
 from analysis.exporting import flent, telemetry_report
 from analysis.importing.text import CARDS_UNKNOWN
+from analysis.read import columns
 from analysis.replay.derive import derive
 from analysis.tests import simulate
 from analysis.tests.documents import change, change_spec
@@ -65,7 +66,8 @@ def export(run, kind, output) -> Path:
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
-def test_tables__are_all_there_with_their_meaning(analysed, tmp_path, kind):
+def test_tables__are_all_there_with_their_meaning(analysed, tmp_path, kind, monkeypatch):
+    monkeypatch.setattr(parquet, "SLAB_ROWS", 1000)
     output = export(analysed.parent, kind, tmp_path / "out")  # a run with one repetition is that repetition
     schema = json.loads((output / "schema.json").read_text())
     assert set(schema) == {"postcards", "tcp", "joined", "distributions"}
@@ -75,10 +77,10 @@ def test_tables__are_all_there_with_their_meaning(analysed, tmp_path, kind):
             assert (output / table["file"]).read_bytes() == (analysed / f"{name}.parquet").read_bytes()
         else:
             with (output / table["file"]).open(newline="") as file:
-                columns, *rows = csv.reader(file)
-            assert columns == stored.columns
+                names, *rows = csv.reader(file)
+            assert names == stored.columns
             whole = stored.select(pl.selectors.integer().cast(pl.String).fill_null(""))
-            assert pl.DataFrame(rows, schema=columns, orient="row").select(whole.columns).equals(whole)
+            assert pl.DataFrame(rows, schema=names, orient="row").select(whole.columns).equals(whole)
         assert list(table["columns"]) == stored.columns
         unsaid = [column for column, about in table["columns"].items() if not about["meaning"]]
         assert set(unsaid) <= SPEAK_FOR_THEMSELVES
@@ -216,8 +218,10 @@ def test_telemetry_report__has_the_fields_of_the_postcard(known_runs, name, tmp_
     assert drops > 0
 
 
-def test_flent__has_the_goodput_of_every_flow_and_plots_it(analysed, tmp_path):
+def test_flent__has_the_goodput_of_every_flow_and_plots_it(analysed, tmp_path, monkeypatch):
     path = export(analysed, "flent", tmp_path / "x.flent.gz")
+    monkeypatch.setattr(parquet, "SLAB_ROWS", 1000)  # more slabs change nothing
+    monkeypatch.setattr(columns, "SLAB_ROWS", 300)
     assert export(analysed, "flent", tmp_path / "y.flent.gz").read_bytes() == path.read_bytes()
     document = json.loads(gzip.decompress(path.read_bytes()))
     summary = json.loads((analysed / "summary.json").read_text())
