@@ -66,21 +66,17 @@ def busiest(keys: np.ndarray) -> np.ndarray:
 
 
 class PostcardArrivals:
-    """Arrival times of loaded postcards by the postcards' numbers, for readers that go through the raw file again."""
+    """Finds loaded postcards by their numbers, for readers that go through the raw file again."""
 
     def __init__(self, cards: Columns) -> None:
         self._ports = np.unique(_ports(cards))
         key = self._key(cards)
         order = np.argsort(key, kind="stable")
-        self._keys, self._rows, self._times = key[order], order, cards["enqueue_mono_ns"][order]
+        self._keys, self._rows = key[order], order
 
     def rows(self, cards: Columns) -> np.ndarray:
         """Rows of the loaded postcards with the numbers of `cards`; the first row if two postcards share a number."""
         return self._rows[np.searchsorted(self._keys, self._key(cards))]
-
-    def times(self, cards: Columns) -> np.ndarray:
-        """enqueue_mono_ns (int64) of the loaded postcards with the numbers of `cards`."""
-        return self._times[np.searchsorted(self._keys, self._key(cards))]
 
     def _key(self, cards: Columns) -> np.ndarray:
         """A number for each postcard of a run: its switch and port, whether ingress made it, its number."""

@@ -151,11 +151,16 @@ def write_table(path: Path, rows: int, part: Callable[[slice], Part], flows: Flo
     example if the disk is full.
     """
     texts = flows.texts() if len(flows) < MAX_FLOWS else []
+    write_frames(path, rows, lambda rows: table(part(rows), flows, texts))
+
+
+def write_frames(path: Path, rows: int, frame: Callable[[slice], pl.DataFrame]) -> None:
+    """Writes a Parquet file of so many rows, `frame` by frame. Raises OSError, for example if the disk is full."""
 
     def frames(*options: object) -> Iterator[pl.DataFrame]:
-        return (table(part(rows), flows, texts) for rows in slabs(rows, ROW_GROUP))
+        return map(frame, slabs(rows, ROW_GROUP))
 
-    empty = table(part(slice(0, 0)), flows, texts)
+    empty = frame(slice(0, 0))
     _write(path, register_io_source(frames, schema=empty.schema) if rows else empty.lazy())
 
 

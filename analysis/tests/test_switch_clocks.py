@@ -182,7 +182,6 @@ def test_exports_and_what_ifs__have_the_runs_times_and_depths(
     told = analyse(directory)
     queued = zip(told.queue["enqueue_mono_ns"].tolist(), told.queue["depth_packets"].tolist(), strict=True)
     assert sorted(exported) == sorted(queued)
-    assert np.array_equal(queue.arrivals(directory, told.queue)["arrival_ns"], told.queue["enqueue_mono_ns"])
     soft = Path(shutil.copytree(source("virtual"), tmp_path / "soft/rep-1"))
     setting = queue.Setting.of(told.run.experiment, told.run.rate)
     (_, of_chip), (_, of_soft) = (what_if(at, setting, {}) for at in (directory, soft))

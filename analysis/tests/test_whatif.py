@@ -10,9 +10,10 @@ import os
 import polars as pl
 import pytest
 
+from analysis.read import columns
 from analysis.tests import damages, simulate
 from analysis.tests.documents import change_spec
-from analysis.whatif import CAVEAT
+from analysis.whatif import CAVEAT, queue
 from bufferscope.__main__ import main
 from softswitch.tests.fifo_model import fifo
 
@@ -32,7 +33,9 @@ def whatif(directory, *words) -> tuple[pl.DataFrame, dict]:
         ("tiny_buffer", ["BUF=2p", "RATE=50mbit"]),
     ],
 )
-def test_own_queue__changes_nothing(fresh, name, words, capsys, blank):
+def test_own_queue__changes_nothing(fresh, name, words, capsys, blank, monkeypatch):
+    for module, rows in ((queue, "SLAB_PACKETS"), (columns, "SLAB_ROWS")):
+        monkeypatch.setattr(module, rows, 300)
     table, summary = whatif(fresh(name), *words)
     assert summary["same_as_the_run"] is True
     assert summary["whatif_measures"] == summary["run_measures"]

@@ -10,10 +10,11 @@ import numpy as np
 
 from analysis.figures import common
 from analysis.figures.drawing import PNG_DPI, warm_up
+from analysis.read.columns import parts
 from analysis.read.postcards import dropped
 
 if TYPE_CHECKING:
-    from analysis.read.raw import Columns
+    from analysis.read.columns import Columns
 
 MOST_OVER_DEEPEST = 20  # a buffer beyond this multiple of the greatest depth is not drawn: it would flatten the curve
 
@@ -25,12 +26,11 @@ def draw(directory: Path, facts: dict[str, Any], panels: list[tuple[str, int | N
     warm_up()
     figure, axes = common.new_figure(common.plain(facts), 5.4, len(panels), sharex=True, sharey=True)
     end = facts["end_s"]
-    deepest = max((int(queue["depth_packets"].max(initial=0)) for _, _, queue in panels), default=0)
-    for ax, (text, buffer, queue) in zip(axes, panels, strict=True):
+    drawn = [_drawn(queue, start_ns, end) for _, _, queue in panels]
+    deepest = max(depth for _, _, depth in drawn)
+    for ax, (text, buffer, _), (line, lost, _) in zip(axes, panels, drawn, strict=True):
         common.shade_warmup(ax, facts)
-        times = (queue["enqueue_mono_ns"] - start_ns) / 1e9
-        ax.plot(*common.envelope(times, queue["depth_packets"], 0, end), color=common.BLUE, linewidth=0.6)
-        lost = common.thin_drops(times[dropped(queue)], end)
+        ax.plot(*line, color=common.BLUE, linewidth=0.6)
         top = buffer or 0
         ax.plot(lost, np.full(len(lost), top), "x", color=common.RED, markersize=3, markeredgewidth=0.6, clip_on=False)
         if buffer and buffer <= MOST_OVER_DEEPEST * max(deepest, 1):
@@ -45,3 +45,14 @@ def draw(directory: Path, facts: dict[str, Any], panels: list[tuple[str, int | N
     figure.supxlabel(CAVEAT, fontsize=8, color="#B00000", x=0.01, ha="left", wrap=True)
     figure.savefig(directory / "queue.png", dpi=PNG_DPI, metadata={"Software": "bufferscope"})
     figure.savefig(directory / "queue.svg", dpi=PNG_DPI, metadata={"Date": None, "Creator": "bufferscope"})
+
+
+def _drawn(queue: Columns, start_ns: int, end_s: float) -> tuple[np.ndarray, np.ndarray, int]:
+    """The line of a queue's depth, the thinned times of its drops, and its greatest depth."""
+    depth, drops, deepest = common.Envelope(0, end_s), [np.empty(0)], 0
+    for cards in parts(queue, "enqueue_mono_ns", "depth_packets", "flags"):
+        times = (cards["enqueue_mono_ns"] - start_ns) / 1e9
+        depth.add(times, cards["depth_packets"])
+        drops.append(common.thin_drops(times[dropped(cards)], end_s))
+        deepest = max(deepest, int(cards["depth_packets"].max()))
+    return depth.line(), np.unique(np.concatenate(drops)), deepest

@@ -9,17 +9,18 @@ them. Flow delays lie behind the queue, so the replay needs none.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
-from analysis.exporting import pcapng
+from analysis.arithmetic.unwrap import SWITCH_TIME_BITS
 from analysis.exporting.packets import packet_headers, packet_kinds
+from analysis.read.columns import ColumnFile, Columns, parts, rows_of, slabs, sort_file
+from analysis.read.flows import WORDS
 from analysis.read.link_rate import LinkRate
-from analysis.read.postcards import PostcardArrivals, queue_keys
-from analysis.read.raw import Columns
+from analysis.read.load import Run
+from analysis.read.raw import BY_ARRIVAL
 from analysis.wording.formats import si
 from controlplane.policy import EGRESS_ECN, EGRESS_MODES
 from lib.errors import InputError
@@ -37,6 +38,12 @@ COPY_BYTES = 256
 DRAIN_EVERY = 256  # arrivals between takes: outputs occupy the core's packet pool until they are taken
 ENTRIES_A_REQUEST = 1000
 FOREVER_NS = 1 << 62
+SLAB_PACKETS = 1 << 15  # rebuilt at once
+PACKET = ("enqueue_mono_ns", "flow", "flags", "packet_bytes", "tcp_seq", "tcp_ack", "tcp_flags")
+KINDS = {name: np.dtype(kind) for name, kind in {
+    "flags": np.uint8, "policy": np.uint8, "depth_packets": np.uint32, "depth_bytes": np.uint32,
+    "threshold": np.uint32, "packet_bytes": np.uint16, "sojourn_ns": np.int64, "depth_unit": np.uint8,
+}.items()}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -71,62 +78,53 @@ class Setting:
         return f"{limit}, {self.mode}{ecn}, {si(self.rate.rate_bps, 'b/s')}{changes}"
 
 
-def arrivals(repetition: Path, recorded: Columns) -> dict[str, np.ndarray]:
-    """The packets of the bottleneck's queue, in the order of `recorded`. `recorded` has the queue's columns as the
-    analysis loads them. The result has the columns of wire.POSTCARD.columns, and `arrival_ns` on CLOCK_MONOTONIC.
-    Raises InputError if no packet arrived.
+def replay(run: Run, recorded: Columns, setting: Setting) -> Columns:
+    """The postcards of the replay of the packets of a queue: `recorded` has the columns of this queue as the analysis
+    loads them. The replay's are in the same order, in a file. Raises InputError if no packet arrived, if the core
+    cannot be built, if the memory is too small for it, if it refuses the queue or a packet, or if its postcards do not
+    match the packets; OSError, for example if the disk is full.
     """
-    if not len(recorded["flags"]):
-        raise InputError(f"{repetition}: no packet arrived at the bottleneck's queue; nothing can be replayed")
-    loaded, queue = PostcardArrivals(recorded), queue_keys(recorded)[0]
-    parts = []
-    for rows, _, _ in pcapng.stored(repetition):
-        cards = wire.POSTCARD.columns(rows)
-        of_queue = queue_keys(cards) == queue
-        parts.append({name: values[of_queue] for name, values in cards.items()})
-    whole = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    whole["arrival_ns"] = loaded.times(whole)
-    order = np.argsort(loaded.rows(whole), kind="stable")
-    return {name: values[order] for name, values in whole.items()}
-
-
-def replay(
-    packets: dict[str, np.ndarray], setting: Setting, say: Callable[[float], object] = lambda done: None
-) -> Columns:
-    """The postcards of the replay, in the order of `packets`. `say` is called with the share of packets done. Raises
-    InputError if the core cannot be built, if the memory is too small for it, if it refuses the queue or a packet, or
-    if its postcards do not match the packets.
-    """
-    core = _core(setting, packets)
-    view = np.zeros(1 << 16, dtype=np.uint8)
-    heads, position = _heads(packets)
-    sizes, times = packets["packet_bytes"].astype(np.int64).tolist(), packets["arrival_ns"].tolist()
+    packets = len(recorded["flags"])
+    if not packets:
+        raise InputError(f"{run.directory}: no packet arrived at the bottleneck's queue; nothing can be replayed")
+    core = _core(setting, packets, max(int(part["packet_bytes"].max()) for part in parts(recorded, "packet_bytes")))
+    words = np.column_stack((run.flows.words, np.zeros(WORDS, dtype=np.uint64)))  # none of flows beyond MAX_FLOWS
+    made = ColumnFile(run.directory, {"enqueue_mono_ns": np.dtype(np.int64)} | KINDS, packets)
     cards: list[bytes] = []
-    longest = max(len(head) for kind in heads.values() for head in kind[1])
-    for row, (size, arrival_ns) in enumerate(zip(sizes, times, strict=True)):
-        kind, at = position[row]
-        head = heads[kind][1][at]
-        view[:longest] = 0
-        view[: len(head)] = head
-        error = core.receive(arrival_ns, SENDER, bytes(view[:size]))
-        if error:
-            raise InputError(
-                f"packet {row} of {size} bytes: the switch core refuses it ({error}); report it with this run"
-            )
-        if row % DRAIN_EVERY == 0:
-            core.advance(arrival_ns - 1)
-            _collect(core, cards, arrival_ns - 1)
-            say(row / len(sizes))
+    row = arrival_ns = 0
+    for part in slabs(packets, SLAB_PACKETS):
+        slab = rows_of({name: recorded[name] for name in PACKET}, part)
+        frames = _frames(slab, words[:, np.minimum(slab["flow"], len(run.flows))])
+        for frame, arrival_ns in zip(frames, slab["enqueue_mono_ns"].tolist(), strict=True):
+            if error := core.receive(arrival_ns, SENDER, frame):
+                raise InputError(
+                    f"packet {row} of {len(frame)} bytes: the switch core refuses it ({error}); report it with this run"
+                )
+            if row % DRAIN_EVERY == 0:
+                core.advance(arrival_ns - 1)
+                _collect(core, cards, arrival_ns - 1)
+            row += 1
+        _store(made, cards, arrival_ns, packets)
+        cards = []
     core.advance(FOREVER_NS)
     _collect(core, cards, FOREVER_NS)
-    return _matched(cards, packets)
+    _store(made, cards, arrival_ns, packets)
+    result = made.columns()
+    sort_file(run.directory, result, *BY_ARRIVAL)
+    times_equal = (np.array_equal(result["enqueue_mono_ns"][p], recorded["enqueue_mono_ns"][p]) for p in slabs(packets))
+    if made.rows != packets or not all(times_equal):
+        raise InputError(
+            f"{packets} packets gave {made.rows} postcards, or other arrival times; a fault of the switch core: report "
+            "it with this run"
+        )
+    return result
 
 
-def _core(setting: Setting, packets: dict[str, np.ndarray]) -> Core:
+def _core(setting: Setting, packets: int, longest_bytes: int) -> Core:
     limit = setting.buffer_packets if not setting.threshold_bytes else setting.threshold_bytes // 60 + 1
-    deepest = min(limit, len(packets["packet_bytes"]))  # the queue cannot hold more than all arrivals
+    deepest = min(limit, packets)  # the queue cannot hold more than all arrivals
     pool = min(1 << 24, 2 * deepest + 8 * DRAIN_EVERY + 65536)
-    frame = max(int(packets["packet_bytes"].max()) + 1, 256)
+    frame = max(longest_bytes + 1, 256)
     try:
         entries = setting.rate.schedule.entries if setting.rate.schedule else ()
         core = Core(
@@ -163,25 +161,26 @@ def _schedule(rate: LinkRate) -> list[str]:
     return [*requests, f"schedule start {BOTTLENECK} {rate.start_ns}"]
 
 
-def _heads(packets: dict[str, np.ndarray]) -> tuple[dict[int, tuple[np.ndarray, np.ndarray]], list[tuple[int, int]]]:
-    """The first bytes of the rebuilt packets. Packets of one kind have headers of one length and share an array.
-
-    Returns for each kind (its rows, their first bytes), and for each row (its kind, its index in the kind's array).
-    """
-    kinds = packet_kinds(packets)
-    unmarked = packets | {"flags": packets["flags"] & ~np.uint64(CARD["POSTCARD_CE_MARKED"])}  # without the run's marks
-    heads: dict[int, tuple[np.ndarray, np.ndarray]] = {}
-    position: list[tuple[int, int]] = [(0, 0)] * len(kinds)
+def _frames(packets: Columns, words: np.ndarray) -> Iterator[bytes]:
+    """The rebuilt packets. `words`: the 5-tuple of each, as in Flows.words."""
+    src_hi, src_lo, dst_hi, dst_lo, rest = words
+    cards = packets | {
+        "src_addr_hi": src_hi, "src_addr_lo": src_lo, "dst_addr_hi": dst_hi, "dst_addr_lo": dst_lo,
+        "ip_protocol": rest >> np.uint64(32), "src_port": rest >> np.uint64(16) & np.uint64(0xFFFF),
+        "dst_port": rest & np.uint64(0xFFFF),
+        "flags": packets["flags"] & ~np.uint8(CARD["POSTCARD_CE_MARKED"]),  # without the run's marks
+    }  # fmt: skip
+    kinds = packet_kinds(cards)
+    heads = [b""] * len(kinds)
     for kind in np.unique(kinds).tolist():
         rows = np.flatnonzero(kinds == kind)
-        inner, _ = packet_headers(kind, {name: values[rows] for name, values in unmarked.items()})
+        inner, _ = packet_headers(kind, rows_of(cards, rows))
         ether_type = {0: OTHER_TYPE, 1: IPV4_TYPE, 2: IPV6_TYPE}[kind & 3]
         ethernet = wire.DATAGRAM.encode(ethernet_dst=DESTINATION_MAC, ethernet_src=SOURCE_MAC, ethernet_type=ether_type)
-        first = np.frombuffer(ethernet[:ETHERNET_BYTES], dtype=np.uint8)
-        heads[kind] = rows, np.hstack([np.broadcast_to(first, (len(rows), ETHERNET_BYTES)), inner])
-        for at, row in enumerate(rows.tolist()):
-            position[row] = kind, at
-    return heads, position
+        for row, head in zip(rows.tolist(), inner, strict=True):
+            heads[row] = ethernet[:ETHERNET_BYTES] + head.tobytes()
+    sizes = packets["packet_bytes"].tolist()
+    return (head.ljust(size, b"\0")[:size] for head, size in zip(heads, sizes, strict=True))
 
 
 def _collect(core: Core, cards: list[bytes], until_ns: int) -> None:
@@ -192,25 +191,10 @@ def _collect(core: Core, cards: list[bytes], until_ns: int) -> None:
     ]
 
 
-def _matched(cards: list[bytes], packets: dict[str, np.ndarray]) -> Columns:
-    """The core's postcards in order of arrival. Postcards of the same ns are sorted by the depth they report."""
-    if len(cards) != len(packets["arrival_ns"]):
-        raise InputError(
-            f"{len(packets['arrival_ns'])} packets gave {len(cards)} postcards; a fault of the switch core: report it"
-        )
-    made = wire.POSTCARD.columns(np.frombuffer(b"".join(cards), dtype=np.uint8).reshape(-1, wire.POSTCARD.length))
-    mask = (1 << 48) - 1
-    order = np.lexsort(
-        (made["depth_packets"], (made["enqueue_switch_ns"].astype(np.int64) - packets["arrival_ns"][0]) & mask)
-    )
-    made = {name: values[order] for name, values in made.items()}
-    if not np.array_equal(made["enqueue_switch_ns"].astype(np.int64), packets["arrival_ns"] & mask):
-        raise InputError(
-            "the replay's postcards do not have the arrival times of its packets; a fault: report it with this run"
-        )
-    kinds: dict[str, type] = {
-        "flags": np.uint8, "policy": np.uint8, "depth_packets": np.uint32, "depth_bytes": np.uint32,
-        "threshold": np.uint32, "packet_bytes": np.uint16, "sojourn_ns": np.int64, "depth_unit": np.uint8,
-    }  # fmt: skip
-    columns: Columns = {name: made[name].astype(kind) for name, kind in kinds.items()}
-    return {"enqueue_mono_ns": packets["arrival_ns"].astype(np.int64), **columns}
+def _store(made: ColumnFile, cards: list[bytes], latest_ns: int, most: int) -> None:
+    """Appends postcards of packets that arrived within the 78 h before `latest_ns`, at most up to `most` rows."""
+    rows = np.frombuffer(b"".join(cards), dtype=np.uint8).reshape(-1, wire.POSTCARD.length)[: most - made.rows + 1]
+    fields = wire.POSTCARD.columns(rows)
+    waited_ns = (latest_ns - fields["enqueue_switch_ns"].astype(np.int64)) & ((1 << SWITCH_TIME_BITS) - 1)
+    columns = {name: fields[name].astype(kind) for name, kind in KINDS.items()}
+    made.append(columns | {"enqueue_mono_ns": latest_ns - waited_ns})

@@ -7,6 +7,7 @@ only when complete, together with the run's report, which lists it.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,13 @@ import polars as pl
 from analysis.figures import common
 from analysis.measure import metrics
 from analysis.read import complete_run
-from analysis.read.columns import Columns, rows_of
+from analysis.read.columns import Columns, parts, rows_of
 from analysis.read.documents import Environment
 from analysis.read.link_rate import LinkRate
 from analysis.read.load import Run
 from analysis.read.postcards import dropped
 from analysis.results.summary import plain
-from analysis.results.tables import write_frame
+from analysis.results.tables import write_frames
 from analysis.whatif import CAVEAT, figure, queue, stored
 from lib import files
 from lib.errors import InputError
@@ -57,10 +58,9 @@ def _what_if(
             "bufferscope, and imports of their postcards"
         )
     port, recorded = metrics.bottleneck(run)
-    if port is None or (recorded["depth_unit"] != CARD["POSTCARD_DEPTH_EXACT"]).any():
+    if port is None or _count(recorded, _without_depth):
         raise InputError(f"{repetition}: its postcards have no depths in packets; allowed: runs of bufferscope")
-    packets = queue.arrivals(repetition, recorded)
-    replayed = queue.replay(packets, setting)
+    replayed = queue.replay(run, recorded, setting)
     window = metrics.measurement_window(run, recorded)
     summary = {
         "caveat": CAVEAT,
@@ -68,7 +68,7 @@ def _what_if(
         "asked": asked,
         "setting": {"run": queue.Setting.of(run.experiment, run.rate).text(), "whatif": setting.text()},
         "packets": len(recorded["flags"]),
-        "ecn_capable_packets": int(np.count_nonzero(recorded["flags"] & CARD["POSTCARD_ECT"])),
+        "ecn_capable_packets": _count(recorded, lambda cards: cards["flags"] & CARD["POSTCARD_ECT"]),
         "same_as_the_run": _same(recorded, replayed),
         "run_measures": measures(run, recorded, window, run.rate),
         "whatif_measures": measures(run, replayed, window, setting.rate),
@@ -78,7 +78,8 @@ def _what_if(
         scratch = files.path_of(made)
         new = scratch / name
         new.mkdir()
-        write_frame(new / "queue.parquet", _frame(recorded, replayed))
+        rows = len(recorded["flags"])
+        write_frames(new / "queue.parquet", rows, lambda part: _frame(rows_of(recorded, part), rows_of(replayed, part)))
         (new / SUMMARY).write_text(json.dumps(plain(summary), indent=1, allow_nan=False) + "\n")
         _draw(new, run, recorded, replayed, setting, window)
         digests = record.digests(new, [path.name for path in new.iterdir()])
@@ -105,26 +106,35 @@ def _page(repetition: Path, environment: Environment, new: dict[str, Any]) -> di
 
 def measures(run: Run, cards: Columns, window: metrics.Window, rate: LinkRate) -> dict[str, Any]:
     """Measures over the run's measurement window, as defined for its summary (analysis/README.md)."""
-    link = metrics.LinkUsage(cards, rate)
+    link = metrics.LinkUsage(cards, rate, run.directory)
     return {
         **metrics.counts(cards, window),
         "queue_depth_packets": metrics.queue_depth(cards, window),
         "queue_delay_ns": metrics.queue_delay(cards, window),
         "utilization": metrics.utilization(link, window, run.experiment.rtt_ns),
-        "drops_of_the_whole_run": int(np.count_nonzero(dropped(cards))),
+        "drops_of_the_whole_run": _count(cards, dropped),
     }
+
+
+def _count(cards: Columns, mask: Callable[[Columns], np.ndarray]) -> int:
+    """The number of postcards for which `mask` of their flags and depth units is true."""
+    return sum(int(np.count_nonzero(mask(part))) for part in parts(cards, "flags", "depth_unit"))
+
+
+def _without_depth(cards: Columns) -> np.ndarray:
+    return cards["depth_unit"] != CARD["POSTCARD_DEPTH_EXACT"]
 
 
 def _same(recorded: Columns, replayed: Columns) -> bool:
     """Whether every depth, time, drop and mark equals the recorded one. With the run's own queue all must be equal."""
     fate = np.uint8(CARD["POSTCARD_DROPPED"] | CARD["POSTCARD_CE_MARKED"] | CARD["POSTCARD_AT_INGRESS"])
-    return all(np.array_equal(recorded[name], replayed[name]) for name in SAME) and np.array_equal(
-        recorded["flags"] & fate, replayed["flags"] & fate
-    )
+    for was, now in zip(parts(recorded, "flags", *SAME), parts(replayed, "flags", *SAME), strict=True):
+        if ((was["flags"] ^ now["flags"]) & fate).any() or not all(np.array_equal(was[n], now[n]) for n in SAME):
+            return False
+    return True
 
 
 def _frame(recorded: Columns, replayed: Columns) -> pl.DataFrame:
-    recorded = rows_of(recorded, slice(None))
     columns: dict[str, np.ndarray] = {name: recorded[name] for name in ("enqueue_mono_ns", "flow", "packet_bytes")}
     for suffix, cards in (("", replayed), ("_run", recorded)):
         columns |= {f"{name}{suffix}": cards[name] for name in SAME}
