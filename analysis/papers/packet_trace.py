@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -13,7 +14,7 @@ from analysis.figures.steps import queue_steps, value_steps
 from analysis.join.in_flight import PACKETS_OUT
 from analysis.measure.loss import AFTERMATH_RTTS
 from analysis.papers.paper_runs import PaperRun
-from analysis.read.raw import Columns
+from analysis.read.columns import ColumnFile, Columns, kinds
 from analysis.theory.single_flow import bdp_packets
 from controlplane.policy import EGRESS_MODES
 from wire import wire
@@ -72,28 +73,52 @@ class PacketTrace:
     @cached_property
     def queue(self) -> Columns:
         """Postcards of the bottleneck, by arrival. `sojourn_ns` is -1 where a postcard does not have it."""
-        cards = self.run.table("postcards").filter(pl.col("egress_port") == self.run.summary["bottleneck_port"])
-        names = ("enqueue_mono_ns", "sojourn_ns", "depth_packets", "flags")
-        columns = {name: cards[name].fill_null(-1).to_numpy() for name in names}
-        return columns | {"flow": self._ids(cards)}
+        names, port = ("enqueue_mono_ns", "sojourn_ns", "depth_packets", "flags"), self.run.summary["bottleneck_port"]
+
+        def of_port(cards: pl.DataFrame) -> Columns:
+            cards = cards.filter(pl.col("egress_port") == port)
+            return {name: cards[name].fill_null(-1).to_numpy() for name in names} | {"flow": self._ids(cards)}
+
+        return self._spilled("postcards", of_port, *names, "egress_port", "five_tuple")
 
     @cached_property
     def records(self) -> Columns:
         """The trace's records, by time. `in_flight_packets` is -1 in records without a window."""
-        records = self.run.table("tcp")
-        if records["in_flight_packets"].null_count():
-            records = records.with_columns(in_flight_packets=self._outstanding(records))
-        names = ("mono_ns", "event", "in_flight_packets")
-        return {name: records[name].to_numpy() for name in names} | {"flow": self._ids(records)}
+
+        def with_window(records: pl.DataFrame) -> Columns:
+            if records["in_flight_packets"].null_count():
+                records = records.with_columns(in_flight_packets=self._outstanding(records))
+            packets = records["in_flight_packets"].to_numpy().astype(np.int64)
+            columns = {name: records[name].to_numpy() for name in ("mono_ns", "event")}
+            return columns | {"in_flight_packets": packets, "flow": self._ids(records)}
+
+        windows = ("in_flight_packets", "snd_nxt", "snd_una", "mss_bytes", "flow")
+        return self._spilled("tcp", with_window, "mono_ns", "event", "five_tuple", *windows)
+
+    def _spilled(self, table: str, columns_of: Callable[[pl.DataFrame], Columns], *names: str) -> Columns:
+        """Columns, in a file, that are made of these columns of a table, slab by slab."""
+        rows = sum(len(slab) for slab in self.run.slabs(table, "flow"))
+        file: ColumnFile | None = None
+        for slab in self.run.slabs(table, *names):
+            columns = columns_of(slab)
+            file = file or ColumnFile(self.run.directory, kinds(columns), rows)
+            file.append(columns)
+        assert file is not None
+        return file.columns()
+
+    @cached_property
+    def _largest(self) -> pl.DataFrame:
+        """The largest payload of each flow."""
+        parts = (slab.group_by("flow").max() for slab in self.run.slabs("joined", "flow", "payload_bytes"))
+        return pl.concat(parts).group_by("flow").agg(largest=pl.col("payload_bytes").max())
 
     def _outstanding(self, records: pl.DataFrame) -> pl.Series:
         """Packets in flight: the trace's count, else (snd_nxt - snd_una) / mss rounded up, as in the summary
         (analysis/join/in_flight.py). mss is the record's mss, else the flow's largest payload. -1: not known.
         """
-        of_flow = self.run.table("joined").group_by("flow").agg(largest=pl.col("payload_bytes").max())
         mss = pl.coalesce("mss_bytes", "largest").cast(pl.Int64).clip(1)
         outstanding = (pl.col("snd_nxt").cast(pl.Int64) - pl.col("snd_una").cast(pl.Int64)) % (1 << 32)
-        rows = records.join(of_flow, on="flow", how="left", maintain_order="left")
+        rows = records.join(self._largest, on="flow", how="left", maintain_order="left")
         packets = pl.coalesce("in_flight_packets", (outstanding + mss - 1) // mss, -1).alias("packets")
         return rows.select(packets)["packets"].cast(pl.Int64)
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -177,6 +178,12 @@ class PaperRun:
         self.asked.needs_tables = True
         return self._parquet(f"{name}.parquet")
 
+    def slabs(self, name: str, *columns: str) -> Iterator[pl.DataFrame]:
+        """These columns of the table `name`, a million rows at a time. Raises as `table` does."""
+        self.asked.needs_tables = True
+        with self._stored(f"{name}.parquet") as path:
+            yield from parquet.slabs(path, list(columns))
+
     def _counted(self, *conditions: pl.Expr) -> Distribution:
         counts = self._distributions.filter(*conditions).group_by("value").agg(pl.col("count").sum()).sort("value")
         return counts["value"].to_numpy(), counts["count"].to_numpy()
@@ -186,11 +193,16 @@ class PaperRun:
         return self._parquet(distributions.NAME)
 
     def _parquet(self, name: str) -> pl.DataFrame:
+        with self._stored(name) as path:
+            return parquet.read(path)
+
+    @contextmanager
+    def _stored(self, name: str) -> Iterator[Path]:
         if self.published:
             raise self._lacks(name)
         complete_run.check(self.directory, derived=[name])
         try:
-            return parquet.read(self.directory / name)
+            yield self.directory / name
         except (OSError, pl.exceptions.PolarsError) as error:
             why = f"of this run only {self.row['kept']} was kept" if self.row["kept"] != "all" else one_line(error)
             raise InputError(f"{self.directory / name}: {why}; run the sweep again") from None
