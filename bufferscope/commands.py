@@ -104,8 +104,8 @@ _ALL = (
         "KERNEL_PACKAGE=linux-source-6.12", others="make", starts_programs=True,
     ),
     Command(
-        "p4", "compile the P4 program again, and list the changed files", "p4src.compile.command", has_keys=False,
-        starts_programs=True,
+        "p4", "compile the P4 program again, and list the changed files; or check a program of your own",
+        "experiments.commands.p4", "check my_aqm.p4", first=("do", "program"), starts_programs=True,
     ),
     Command(
         "stf", "play p4c's STF programs for v1model, compiled by your p4c", "softswitch.stf.command",

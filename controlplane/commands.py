@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -15,7 +16,7 @@ from rich.table import Table
 from controlplane import apply
 from controlplane.desired import desired
 from controlplane.policy import Ecn, EgressThreshold, Policy, TailDrop, Unit, Unwatched, mode_of
-from controlplane.program import Switch
+from controlplane.program import ProgramEntry, Switch
 from controlplane.spec import MTU_BYTES, SwitchSpec, load, quantity
 from controlplane.switch import SwitchError
 from controlplane.targets import connect
@@ -23,6 +24,7 @@ from controlplane.threshold import DIMENSIONS, Conversion, convert
 from lib import units
 from lib.terminal import printable
 from lib.values import whole_number
+from p4src.compile import policy as own_policy
 
 DIFFERENT = 2
 
@@ -42,7 +44,7 @@ def opened(options: argparse.Namespace) -> Iterator[Opened]:
     address = options.address or (spec.address if spec else None)
     if target is None or address is None:
         raise SwitchError("which switch? give --file, or --target and --address")
-    with connect(target, address) as switch:
+    with connect(target, address, getattr(options, "program", None)) as switch:
         yield Opened(switch, spec)
 
 
@@ -106,6 +108,29 @@ def threshold(options: argparse.Namespace) -> int:
                     "one unit with `mode`"
                 )
             _set_policy(switch, options.port, number, replace(policy, threshold=value, unit=unit))
+    return 0
+
+
+def parameters(options: argparse.Namespace) -> int:
+    """The parameters of a user's policy in force; changes those that are given, from the next packet on."""
+    try:
+        program = json.loads(options.program.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise SwitchError(f"--program {options.program}: cannot be read ({error}); give p4c's JSON") from None
+    known = own_policy.parameters(program)
+    given = dict(word.partition("=")[::2] for word in options.values)
+    with opened(options) as (switch, _):
+        now: dict[str, int] = {}
+        for table, _ in own_policy.default_actions(program, dict.fromkeys(known, 0)):
+            now |= switch.default_entry(table).arguments
+        wanted, problems = own_policy.values(known, given, now)
+        if problems:
+            raise SwitchError(f"parameters: {problems[0]}")
+        if wanted != now:
+            with switch.writing():
+                for (table, action), arguments in own_policy.default_actions(program, wanted).items():
+                    switch.write_default(table, ProgramEntry(action, arguments))
+        _say(f"{name} {value}" for name, value in wanted.items())
     return 0
 
 

@@ -6,6 +6,7 @@ Links, flows, lateness and `request` are for the lab; other switches do not have
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import socket
@@ -121,8 +122,11 @@ class SoftSwitch(Switch):
 
     target = "soft"
 
-    def __init__(self, path: str | Path, transport: Transport | None = None) -> None:
-        """`transport` reaches the socket `path` of a switch on another machine."""
+    def __init__(self, path: str | Path, transport: Transport | None = None, program: Path | None = None) -> None:
+        """`transport` reaches the socket `path` of a switch on another machine. `program`: the JSON of its program, if
+        it is not ours.
+        """
+        self._json = program
         self.path = self.address = str(path)
         try:
             self._transport = transport or _connect(self.path)
@@ -159,7 +163,8 @@ class SoftSwitch(Switch):
     def program(self) -> ProgramIdentity:
         about = self.about()
         identity = ProgramIdentity(about["name"], about["digest"])
-        refuse_other_program(self, identity)
+        digest = hashlib.sha256(self._json.read_bytes()).hexdigest() if self._json else None
+        refuse_other_program(self, identity, digest)
         return identity
 
     def ports(self) -> dict[str, int]:
@@ -333,8 +338,8 @@ class SoftSwitch(Switch):
             raise SwitchError(f"{self}: {error}") from None
 
 
-def connect(address: str) -> SoftSwitch:
-    return SoftSwitch(address)
+def connect(address: str, program: Path | None = None) -> SoftSwitch:
+    return SoftSwitch(address, program=program)
 
 
 def _table(line: str) -> Table:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The target `local`: our compiled program in this process. Connections to one address reach the same core."""
 
+from pathlib import Path
+
 from controlplane.soft import SoftSwitch
 from controlplane.targets import SOFT, TARGETS, Target
 from p4src.tests.under_test import Connection
@@ -18,7 +20,7 @@ class LocalSwitch(SoftSwitch):
         return CONNECTIONS[self.address]
 
 
-def connect(address: str) -> LocalSwitch:
+def connect(address: str, program: Path | None = None) -> LocalSwitch:
     if address not in CONNECTIONS:
-        CONNECTIONS[address] = Connection(Core("p4"))
-    return LocalSwitch(address, CONNECTIONS[address])
+        CONNECTIONS[address] = Connection(Core(str(program or "p4")))
+    return LocalSwitch(address, CONNECTIONS[address], program)

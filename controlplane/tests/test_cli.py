@@ -4,6 +4,7 @@ stopped halfway also lists its changes.
 """
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +16,7 @@ from controlplane.tests.local import LocalSwitch
 from controlplane.tests.test_spec import EXAMPLE
 from softswitch.tests.core_driver import Core, frame_to
 
+POLICY = Path(__file__).resolve().parents[2] / "p4src/policy/build/template.json"
 LOCAL = ("--target", "local", "--address", "test")
 
 
@@ -156,3 +158,14 @@ def test_writers__are_one_at_a_time(run, local: LocalSwitch) -> None:
             assert (status, len(err)) == (1, 1)
             assert f"process {os.getpid()} is writing to it" in err[0]
     assert local.policy(2) == TailDrop(5)
+
+
+def test_parameters__of_a_policy_are_shown_and_changed_by_name(run) -> None:
+    switch = ("--program", str(POLICY), "--target", "local", "--address", "own policy")
+    assert run("parameters", which=switch)[:2] == (0, ["target_ns 2000000", "interval_ns 50000000"])
+    assert run("parameters", "target=5ms", which=switch)[:2] == (0, ["target_ns 5000000", "interval_ns 50000000"])
+    assert run("parameters", "interval=1s", which=switch)[1] == ["target_ns 5000000", "interval_ns 1000000000"]
+    status, out, (error,) = run("parameters", "goal=5ms", which=switch)
+    assert (status, out) == (1, [])
+    assert "goal" in error
+    assert run("parameters", which=("--program", str(POLICY), *LOCAL))[0] == 1  # runs our own program

@@ -8,18 +8,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Mapping
 
-from lib import units
 from model.experiment import Program, Source
 from p4src.compile import policy
 from p4src.compile.policy import P4Program, Parameter
 from p4src.compile.sources import CannotCompile
 
-# The end of a parameter's name -> its dimension, and base units in one of its units.
-UNITS = {"_ns": ("time", 1), "_us": ("time", 1000), "_bytes": ("bytes", 1), "_packets": ("packets", 1),
-         "_bps": ("rate", 1)}  # fmt: skip
 FORM = "NAME=VALUE, several with spaces: target=5ms interval=100ms"
 DIRECTORY = "p4"  # of the program, in the directory of a repetition
 
@@ -67,58 +62,20 @@ def resolve(program: OwnP4 | None, given: Mapping[str, str] | None) -> Program |
     """The program with all its parameters; a wrong one has its default (see `wrong`)."""
     if not program:
         return None
+    known = program.parameters
+    return program_of(program, None if known is None else policy.values(known, given or {})[0])
+
+
+def program_of(program: P4Program, parameters: dict[str, int] | None = None) -> Program:
     source = Source(name=program.name, file=f"{program.name}.json", sha256=program.digest, text=program.text)
-    if program.parameters is None:
-        return Program(compiled=source)
-    values = {name: known.default for name, known in program.parameters.items()}
-    for name, text in (given or {}).items():
-        found = _find(program.parameters, name)
-        try:
-            values |= {found: value(found, program.parameters[found], name, text)} if found else {}
-        except ValueError:
-            continue
-    return Program(compiled=source, parameters=values)
+    return Program(compiled=source, parameters=parameters)
+
+
+def wrong(program: OwnP4, given: Mapping[str, str]) -> list[str]:
+    """The problems of POLICY's words."""
+    return policy.values(program.parameters or {}, given)[1]
 
 
 def default_actions(program: Program) -> dict[tuple[str, str], dict[str, int]]:
     """(table, action) -> arguments, of the tables with a policy's parameters."""
     return policy.default_actions(json.loads(program.compiled.text or ""), program.parameters or {})
-
-
-def wrong(program: OwnP4, given: Mapping[str, str]) -> Iterator[str]:
-    """The problems of POLICY's words."""
-    known = program.parameters or {}
-    for name, text in given.items():
-        found = _find(known, name)
-        try:
-            if found:
-                value(found, known[found], name, text)
-            else:
-                names = f"it has {', '.join(known)}" if known else "it has none"
-                yield f"sets {name}, no parameter of {program.name}; {names}"
-        except ValueError as error:
-            yield str(error)
-
-
-def _find(known: Mapping[str, Any], name: str) -> str | None:
-    return next((each for each in (name, *(name + end for end in UNITS)) if each in known), None)
-
-
-def value(name: str, parameter: Parameter, given: str, text: str) -> int:
-    """The value of parameter `name`, which the user calls `given`. Raises ValueError."""
-    dimension, each = next((UNITS[end] for end in UNITS if name.endswith(end)), (None, 1))
-    if re.fullmatch(r"[0-9]+|0x[0-9a-fA-F]+", text) and (dimension is None or given == name):
-        number = int(text, 0) if not text.isdigit() else int(text)
-    elif dimension is None:
-        raise ValueError(f"sets {given} to {text}, which is not a whole number; allowed: 0 to {2**parameter.bits - 1}")
-    else:
-        try:
-            number = units.nearest(units.parse(text, (dimension,)).amount / each)
-        except ValueError as error:
-            raise ValueError(f"sets {given} to {text}, which {error}") from None
-    if not 0 <= number < 2**parameter.bits:
-        raise ValueError(
-            f"sets {given} to {text}, which does not fit in the {parameter.bits} bits of {name}; allowed: 0 to "
-            f"{2**parameter.bits - 1}"
-        )
-    return number

@@ -6,8 +6,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from lib.keys import NoKeys
-from p4src.compile import tofino, v1model
+from p4src.compile import policy, tofino, v1model
 from p4src.compile.sources import CannotCompile
 
 ROOT = Path()
@@ -15,7 +14,7 @@ V1MODEL = Path("p4src/v1model/bufferscope.p4")
 TESTS = Path("p4src/tests/programs")  # the TNA program's controls as v1model programs: tests/test_tna_pipelines.py
 
 
-def run(asked: NoKeys) -> int:
+def run() -> int:
     failed = not _attempt("v1model", _v1model)
     try:
         compiler = tofino.find()
@@ -43,7 +42,11 @@ def _v1model() -> str:
     for generation in tofino.GENERATIONS:
         program = TESTS / f"{generation.target}.p4"
         files += v1model.compile_p4(program, TESTS / "build", ROOT, warnings=False)
-    return f"compiled, as are the tests' programs; {_changes([str(path) for path, changed in files if changed])}"
+    files += policy.write(TESTS / "decides.p4", TESTS / "build")
+    for path in policy.POLICIES.glob("*.p4"):
+        files += policy.write(path, policy.POLICIES / "build")
+    changes = _changes([str(path) for path, changed in files if changed])
+    return f"compiled, as are the policies and the tests' programs; {changes}"
 
 
 def _tofino(generation: tofino.Generation, compiler: str) -> str:

@@ -18,12 +18,21 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from lib import files, regular, user_cache
-from p4src.compile.sources import CannotCompile, digest, find_compiler, normalise, sources, without_comments
+from lib import files, regular, units, user_cache
+from p4src.compile.sources import (
+    CannotCompile,
+    digest,
+    find_compiler,
+    normalise,
+    sources,
+    without_comments,
+    write_changed,
+)
 from p4src.compile.v1model import COMPILERS, P4C_PAGE
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = ROOT / "p4src/v1model/bufferscope.p4"
+OURS = ROOT / "p4src/build/bufferscope.json"
 PARTS = (PROGRAM, ROOT / "p4src/v1model/own_policy.p4")
 POLICIES = ROOT / "p4src/policy"
 MOST_BYTES = 1 << 24
@@ -33,7 +42,13 @@ PLACES = (".arrival_policy.", ".departure_policy.")  # in the names of the table
 CONTROLS = {
     name: f"control {name}(in policy_input_t seen, inout policy_verdict_t verdict)" for name in ("Arrival", "Departure")
 }
+# The end of a parameter's name -> its dimension, and base units in one of its units.
+UNITS = {"_ns": ("time", 1), "_us": ("time", 1000), "_bytes": ("bytes", 1), "_packets": ("packets", 1),
+         "_bps": ("rate", 1)}  # fmt: skip
 HOW = "give a policy (docs/your-aqm.md): my_aqm.p4, p4c's my_aqm.json, or one of ours: "
+
+
+FORM = r"\(\s*in\s+policy_input_t\s+\w+\s*,\s*inout\s+policy_verdict_t\s+\w+\s*\)"
 
 
 @dataclass(frozen=True)
@@ -73,7 +88,7 @@ def read(word: str) -> P4Program:
     if word in committed():
         return _committed(word)
     if path.suffix == ".p4":
-        return compile_policy(path)
+        return compile_p4(path)
     if path.suffix != ".json":
         raise CannotCompile(f"is no P4 program; {HOW}{', '.join(committed())}")
     try:
@@ -89,7 +104,7 @@ def _committed(name: str) -> P4Program:
     program = P4Program(name, (POLICIES / f"build/{name}.json").read_text(encoding="utf-8"))
     if program.json[META][COMPOSED_WITH] == sources_digest(POLICIES / f"{name}.p4"):
         return program
-    return compile_policy(POLICIES / f"{name}.p4")
+    return compile_p4(POLICIES / f"{name}.p4")
 
 
 def check_json(text: str) -> None:
@@ -131,30 +146,44 @@ def _digest(programs: tuple[Path, ...]) -> str:
     return hashlib.sha256("".join(names).encode()).hexdigest()[:16]
 
 
-def compile_policy(path: Path) -> P4Program:
-    """Composes the policy in `path` with our program. Raises CannotCompile with p4c's errors in the user's own file."""
+def compile_p4(path: Path) -> P4Program:
+    """Compiles the program in `path`; a policy is composed with our program. Raises CannotCompile with p4c's errors in
+    the user's own file.
+    """
     try:
-        text = without_comments(regular.read_text(path))
+        regular.check(path)
+        text = "\n".join(without_comments(regular.read_text(each)) for each in sources(path))
     except (OSError, UnicodeDecodeError) as error:
         raise CannotCompile(f"cannot be read: {getattr(error, 'strerror', None) or 'not UTF-8 text'}") from None
-    if re.search(r"\bV1Switch\s*\(", text):
-        raise CannotCompile("is a whole program; a policy has the controls Arrival and Departure (docs/your-aqm.md)")
+    is_whole = re.search(r"\bmain\s*;", text) is not None
     for name, form in CONTROLS.items():
-        if not re.search(rf"\bcontrol\s+{name}\s*\(", text) and len(sources(path)) == 1:
-            raise CannotCompile(f"has no control {name}; it needs: {form}")
+        found = re.search(rf"\bcontrol\s+{name}\s*({FORM})?", text)
+        if not is_whole and not (found and found[1]):
+            problem = f"has a control {name} with other parameters" if found else f"has no control {name}"
+            raise CannotCompile(f"{problem}; it needs: {form}")
     try:
         compiler = find_compiler("P4C", COMPILERS, P4C_PAGE)
     except CannotCompile as error:
         raise CannotCompile(f"needs p4c: {error}; or give p4c's JSON of it, or {', '.join(committed())}") from None
-    made_of = sources_digest(path)
+    made_of = f"whole+{_digest((path,))}" if is_whole else sources_digest(path)
     key = hashlib.sha256(f"{path.name} {made_of} {_version(compiler)}".encode()).hexdigest()
     kept = user_cache.directory("p4") / f"{key[:32]}.json"
     if not kept.exists():
-        program = _compile(compiler, path)
-        program[META] |= {POLICY: path.stem, COMPOSED_WITH: made_of}
+        program = _compile(compiler, path, is_whole)
+        if not is_whole:
+            program[META] |= {POLICY: path.stem, COMPOSED_WITH: made_of}
         kept.parent.mkdir(parents=True, exist_ok=True)
         files.write_text(kept, json.dumps(program, indent=1) + "\n")
     return P4Program(path.stem, kept.read_text(encoding="utf-8"))
+
+
+def write(path: Path, directory: Path) -> list[tuple[Path, bool]]:
+    """Compiles a policy of ours into DIR/NAME.json and NAME.sha256; returns (file, whether it changed)."""
+    program = compile_p4(path)
+    directory.mkdir(parents=True, exist_ok=True)
+    contents = {".json": program.text, ".sha256": f"{program.digest}\n"}
+    files_of = [(directory / (path.stem + suffix), text) for suffix, text in contents.items()]
+    return [(file, write_changed(file, text)) for file, text in files_of]
 
 
 def _version(compiler: str) -> str:
@@ -162,11 +191,12 @@ def _version(compiler: str) -> str:
     return " ".join((done.stdout + done.stderr).split())
 
 
-def _compile(compiler: str, path: Path) -> Any:
+def _compile(compiler: str, path: Path, is_whole: bool) -> Any:
     with tempfile.TemporaryDirectory() as directory:
         composed, compiled = Path(directory) / PROGRAM.name, Path(directory) / "program.json"
         composed.write_text(f'#define POLICY_FILE "{path.resolve()}"\n#include "{PROGRAM}"\n', encoding="utf-8")
-        command = [compiler, "--Wdisable=unused", "-o", str(compiled), str(composed)]
+        main = path.resolve() if is_whole else composed
+        command = [compiler, "--Wdisable=unused", "-o", str(compiled), str(main)]
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
         if done.returncode or not compiled.exists():
             raise CannotCompile(f"does not compile: {_errors(done.stderr, path) or done.returncode}")
@@ -189,6 +219,39 @@ def default_actions(program: Mapping[str, Any], values: Mapping[str, int]) -> di
         for place in known.tables:
             actions.setdefault(place, {})[name] = values[name]
     return actions
+
+
+def values(
+    known: Mapping[str, Parameter], given: Mapping[str, str], of: Mapping[str, int] | None = None
+) -> tuple[dict[str, int], list[str]]:
+    """The values of all parameters (`of`: without those given; default: the program's), and what is wrong with
+    `given`: NAME -> text, as in target=5ms for target_ns.
+    """
+    result, problems = {name: parameter.default for name, parameter in known.items()} | dict(of or {}), []
+    for name, text in given.items():
+        found = next((each for each in (name, *(name + end for end in UNITS)) if each in known), None)
+        if not found:
+            problems.append(f"sets {name}, which is no parameter; allowed: {', '.join(known) or 'none'}")
+            continue
+        try:
+            result[found] = _value(found, known[found].bits, name, text)
+        except ValueError as error:
+            problems.append(f"sets {name} to {text}, which {error}")
+    return result, problems
+
+
+def _value(name: str, bits: int, given: str, text: str) -> int:
+    """The value of parameter `name`, which the user calls `given`. Raises ValueError."""
+    dimension, size = next((UNITS[end] for end in UNITS if name.endswith(end)), (None, 1))
+    if re.fullmatch(r"[0-9]+|0x[0-9a-fA-F]+", text) and (dimension is None or given == name):
+        number = int(text, 16 if text.startswith("0x") else 10)
+    elif dimension is None:
+        raise ValueError(f"is not a whole number; allowed: 0 to {2**bits - 1}")
+    else:
+        number = units.nearest(units.parse(text, (dimension,)).amount / size)
+    if not 0 <= number < 2**bits:
+        raise ValueError(f"does not fit in the {bits} bits of {name}; allowed: 0 to {2**bits - 1}")
+    return number
 
 
 def parameters(program: Mapping[str, Any]) -> dict[str, Parameter]:

@@ -107,4 +107,4 @@ class Bmv2:
         return self.control._client.simple_switch
 
     def client(self) -> Bmv2Switch:
-        return inside(self._links.namespace, lambda: Bmv2Switch(ADDRESS))
+        return inside(self._links.namespace, lambda: Bmv2Switch(ADDRESS, program=self._program))

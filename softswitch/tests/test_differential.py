@@ -21,6 +21,7 @@ import pytest
 
 from controlplane.program import ProgramEntry
 from p4src.tests import bmv2_target
+from p4src.tests.bmv2_target import ROOT
 from softswitch.tests.differential import compare
 from softswitch.tests.differential.compare import (
     FRAMES_PER_STATE,
@@ -33,9 +34,10 @@ from softswitch.tests.differential.compare import (
 )
 from softswitch.tests.differential.program_pair import PACKETS_PER_STATE, ProgramPair
 from softswitch.tests.differential.programs import HERE, PROGRAMS
-from softswitch.tests.differential.states import State
+from softswitch.tests.differential.states import REGISTERS, State
 
 SEED = 1
+POLICY = "p4src/tests/programs/build/decides.json"
 SEEDS_OF_THE_LONG_RING = range(2, 8)
 STATES = 300
 
@@ -68,6 +70,18 @@ def test_random_packets_and_states__give_the_same_frames_and_registers(bmv2):
         replay(Pair(bmv2), int(seed), int(wanted))
         return
     compare_seed(bmv2, int(seed))
+
+
+@pytest.mark.software
+def test_a_policy_of_its_own__gives_the_same_decisions_and_the_same_state():
+    """Of a policy with state that both controls share: drops and marks at arrival and at departure, and its values."""
+    for bmv2 in running(ROOT / POLICY):
+        more = POLICY, (*REGISTERS, "arrived", "departed")
+        counted = run(bmv2, SEED, 0, STATES_WITHOUT_MIRROR, *more) + run(
+            bmv2, SEED, STATES_WITHOUT_MIRROR, STATES, *more
+        )
+    assert counted["packets"] == STATES * FRAMES_PER_STATE
+    assert min(counted.values()) > 100, "at least one kind of output occurred too rarely"
 
 
 @pytest.mark.software
@@ -147,9 +161,11 @@ class TestComparison:
             pair.compare_registers(case)
 
 
-def run(bmv2: bmv2_target.Bmv2, seed: int, first: int, end: int) -> Counter[str]:
+def run(
+    bmv2: bmv2_target.Bmv2, seed: int, first: int, end: int, program: str = "p4", registers: tuple[str, ...] = REGISTERS
+) -> Counter[str]:
     """Compares the states first .. end - 1, from an empty switch on. A mirror session stays once it exists."""
-    pair = Pair(bmv2)
+    pair = Pair(bmv2, program, registers)
     for number in range(first, end):
         state = state_of(seed, number)
         pair.set(state)
@@ -157,7 +173,7 @@ def run(bmv2: bmv2_target.Bmv2, seed: int, first: int, end: int) -> Counter[str]
         try:
             pair.compare_registers(last)
         except Different:
-            replay(Pair(bmv2), seed, last.index)  # finds the packet
+            replay(Pair(bmv2, program, registers), seed, last.index)  # finds the packet
             raise
     pair.compare_histograms()
     return pair.counted

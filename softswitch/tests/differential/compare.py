@@ -137,10 +137,11 @@ class Comparison:
 
 
 class Pair(Comparison):
-    """Both switches with our own program, in the same state."""
+    """Both switches with our own program, or with a policy in it, in the same state."""
 
-    def __init__(self, bmv2: Bmv2) -> None:
-        super().__init__(bmv2, SoftCore((*ATTACHED, MARKER_PORT, *UNATTACHED)))
+    def __init__(self, bmv2: Bmv2, program: str = "p4", registers: tuple[str, ...] = REGISTERS) -> None:
+        super().__init__(bmv2, SoftCore((*ATTACHED, MARKER_PORT, *UNATTACHED), program))
+        self.registers = registers
         self.soft.count_by_the_program()  # as on BMv2, so that both switches compute lengths alike
         self.bmv2.control.reset()
         self._state: State | None = None
@@ -187,7 +188,7 @@ class Pair(Comparison):
 
     def _memory(self, control: SoftSwitch | Bmv2Switch) -> dict[str, int]:
         memory: dict[str, int] = {}
-        for name in REGISTERS:
+        for name in self.registers:
             memory.update({f"{name}[{port}]": value for port, value in enumerate(control.register(name)) if value})
         for name in COUNTERS:
             if name != "depth_histogram":
