@@ -6,6 +6,7 @@ experiments() runs all experiments; test_driver.py judges the results. Times are
 
 from __future__ import annotations
 
+import argparse
 import errno
 import json
 import os
@@ -80,7 +81,9 @@ def set_up_hosts() -> dict[str, Any]:
                 run("ip", "-n", host, "neighbour", "add", addr(other), "lladdr", mac(other), "dev", "eth0")
 
         def tune_interface() -> list[str]:
-            offloads.switch("eth0", tune.plan_offloads("eth0")[1])
+            options = argparse.Namespace(interface=["eth0"], offloads="off")
+            for _, wanted in tune.plan_offloads(options, {}).values():
+                offloads.switch("eth0", wanted)
             bursts.write("eth0", 1)
             return [name for name, offload in offloads.read("eth0").items() if offload.on]
 
