@@ -30,7 +30,7 @@ OF_EVERY_CHECK = (SPEC_FILE, ENVIRONMENT)  # they differ between runs: with them
 LONGEST_NAME = 255  # characters of a file name, with its directory
 HASHED_AT_ONCE = 2  # files, one thread each: hashlib releases the GIL
 _RESTORE = "restore it from a copy, or run the experiment again"
-_WITHOUT = "an earlier version made the run, or the run did not finish), so damage cannot be excluded"
+_WITHOUT = "the run did not finish, or its digests.json was removed), so damage cannot be excluded"
 _REPLAY = "make replay writes it anew from raw files"
 
 T = TypeVar("T")
