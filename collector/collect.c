@@ -78,9 +78,7 @@ static int open_workers(struct collector *collector)
 		worker->intake.sequences = collector->sequences;
 		clock_offset_open(&worker->clock);
 		err = receiver_open(&worker->receiver,
-				    collector->worker_count ? &collector->workers->receiver : NULL,
-				    &options->listen, &options->source,
-				    options->receive_buffer_bytes / options->receivers, options->ring);
+				    collector->worker_count ? &collector->workers->receiver : NULL, options);
 		if (err)
 			return err;
 		worker->now_ns = mono_now_ns();

@@ -4,7 +4,10 @@
 #ifndef COLLECTOR_OPTIONS_H
 #define COLLECTOR_OPTIONS_H
 
-#include "socket.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "address.h"
 
 enum { MAX_RECEIVERS = 16 };
 

@@ -75,10 +75,11 @@ static int join(int fd, const struct receiver *first)
 }
 
 static int set_up(struct receiver *receiver, int fd, const struct receiver *first,
-		  const struct sockaddr_in *address, uint64_t buffer_bytes)
+		  const struct options *options)
 {
 	const struct sockaddr_ll all = {.sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_IP)};
-	uint32_t pieces = (uint32_t)(buffer_bytes / DATAGRAM_BYTES * SLOT_BYTES / PIECE_BYTES) + 1;
+	uint64_t postcards = options->receive_buffer_bytes / options->receivers / DATAGRAM_BYTES;
+	uint32_t pieces = (uint32_t)(postcards * SLOT_BYTES / PIECE_BYTES) + 1;
 	const struct tpacket_req request = {
 		.tp_block_size = PIECE_BYTES,
 		.tp_block_nr = pieces,
@@ -93,8 +94,9 @@ static int set_up(struct receiver *receiver, int fd, const struct receiver *firs
 	    setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof(on)) ||
 	    setsockopt(fd, SOL_PACKET, PACKET_RX_RING, &request, sizeof(request)) ||
 	    /* Only the socket of a running ring can join: until then it must not take what the others take. */
-	    drop_all(fd) || bind(fd, (const struct sockaddr *)&all, sizeof(all)) || join(fd, first) ||
-	    let_in(fd, address))
+	    drop_all(fd) || bind(fd, (const struct sockaddr *)&all, sizeof(all)) ||
+	    (options->receivers > 1 && join(fd, first)) ||
+	    let_in(fd, (const struct sockaddr_in *)&options->listen.storage))
 		return -errno;
 	receiver->buffer_bytes = (uint64_t)pieces * PIECE_BYTES;
 	ring = mmap(NULL, receiver->buffer_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
@@ -105,12 +107,11 @@ static int set_up(struct receiver *receiver, int fd, const struct receiver *firs
 	return 0;
 }
 
-int ring_open(struct receiver *receiver, const struct receiver *first, const struct sockaddr_in *address,
-	      uint64_t buffer_bytes)
+int ring_open(struct receiver *receiver, const struct receiver *first, const struct options *options)
 {
 	/* Protocol 0: no frames until the bind. */
 	int fd = socket(AF_PACKET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	int err = fd < 0 ? -errno : set_up(receiver, fd, first, address, buffer_bytes);
+	int err = fd < 0 ? -errno : set_up(receiver, fd, first, options);
 
 	if (err) {
 		if (fd >= 0)

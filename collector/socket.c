@@ -122,20 +122,20 @@ static void prepare_messages(struct receiver *receiver)
 	}
 }
 
-int receiver_open(struct receiver *receiver, struct receiver *first, const struct address *address,
-		  const struct address *source, uint64_t buffer_bytes, bool ring)
+int receiver_open(struct receiver *receiver, struct receiver *first, const struct options *options)
 {
+	const struct address *address = &options->listen;
 	int err = 0;
 
 	memset(receiver, 0, sizeof(*receiver));
 	receiver->fd = receiver->port_fd = -1;
-	receiver->source = *source->text ? source : NULL;
+	receiver->source = *options->source.text ? &options->source : NULL;
 	if (!first || !first->ring)
 		err = open_bound(receiver, first, address);
 	if (err)
 		goto fail;
-	if (first ? !!first->ring : ring && address->storage.ss_family == AF_INET) {
-		err = ring_open(receiver, first, (const struct sockaddr_in *)&address->storage, buffer_bytes);
+	if (first ? !!first->ring : options->ring && address->storage.ss_family == AF_INET) {
+		err = ring_open(receiver, first, options);
 		if (!err) {
 			receiver->front_end = "packet ring";
 			return 0;
@@ -148,7 +148,7 @@ int receiver_open(struct receiver *receiver, struct receiver *first, const struc
 	}
 	receiver->front_end = "UDP socket";
 	prepare_messages(receiver);
-	err = set_buffer(receiver, buffer_bytes);
+	err = set_buffer(receiver, options->receive_buffer_bytes / options->receivers);
 	if (!err)
 		return 0;
 	complain("setting up the socket for %s: %s", address->text, strerror(-err));

@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-#include "address.h"
+#include "options.h"
 
 enum {
 	SOCKET_BATCH =
@@ -43,12 +43,11 @@ struct receiver {
 	_Alignas(struct cmsghdr) uint8_t control[SOCKET_BATCH][SOCKET_CONTROL_BYTES];
 };
 
-/* Opens a receiver of an address, and requests a buffer of buffer_bytes. The receiver joins those of first; NULL: it
- * is the first. A ring is used if ring, for an IPv4 address, if the kernel lets this process have one; first decides
- * for all. source: the only sender to accept; empty text: accept all. Returns 0, or -errno after one line on stderr.
+/* Opens a receiver of options->listen with its share of the buffer. It joins the other receivers of the same options
+ * through first; NULL: it is the first. The first uses a ring if it may (options->ring, an IPv4 address, and the
+ * kernel lets this process have one), and so do all. Returns 0, or -errno after one line on stderr.
  */
-int receiver_open(struct receiver *receiver, struct receiver *first, const struct address *address,
-		  const struct address *source, uint64_t buffer_bytes, bool ring);
+int receiver_open(struct receiver *receiver, struct receiver *first, const struct options *options);
 void receiver_close(struct receiver *receiver);
 
 /* Receives up to count (<= SOCKET_BATCH) datagrams without waiting. The first data_bytes bytes of datagram i go to
@@ -62,8 +61,7 @@ uint64_t receiver_kernel_drops(struct receiver *receiver);
 /* ring.c: the same for a ring. ring_open replaces the socket in fd, which it keeps in port_fd. Returns 0, or -errno
  * without a message and with the receiver unchanged.
  */
-int ring_open(struct receiver *receiver, const struct receiver *first, const struct sockaddr_in *address,
-	      uint64_t buffer_bytes);
+int ring_open(struct receiver *receiver, const struct receiver *first, const struct options *options);
 void ring_close(struct receiver *receiver);
 int ring_take(struct receiver *receiver, uint8_t *place, unsigned int stride, unsigned int data_bytes,
 	      unsigned int count);
