@@ -52,7 +52,7 @@ class Received:
     sent: int
     received: int
     seconds: float
-    receiver_s: float  # processor time of the receiver
+    receiver_s: float  # processor time of the receiver since it was ready
     sender_s: float  # and of the generators
 
     @property
@@ -132,12 +132,12 @@ def _receive(
     with processes.daemon(COLLECTOR.name, *argv) as receiver:
         if received:
             time.sleep(TCPDUMP_STARTS_S)
-        before = _children_s()
+        before, start_s = _children_s(), _processor_s(receiver.pid)
         with ThreadPoolExecutor(senders) as pool:
             sent = list(pool.map(lambda sender: _generate(count, rate, sender + 1), range(senders)))
         sender_s = _children_s() - before
         time.sleep(0.1)  # the receiver's longest nap is 8 ms
-        receiver_s = _processor_s(receiver.pid)
+        receiver_s = _processor_s(receiver.pid) - start_s
     assert receiver.stdout
     found = received(receiver) if received else json.loads(receiver.stdout.read())["received"]
     return Received(

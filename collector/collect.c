@@ -22,8 +22,9 @@ enum {
 	LONG_NAP_BYTES = 64 << 20, /* least socket buffer for long naps: holds 8 of them at 1 M datagrams/s */
 	NAP_DATAGRAMS = 512,	   /* if fewer arrive in a nap, the next is longer */
 	WAIT_NS = 100000000,	   /* longest sleep on an idle socket; bounds the age of a partial block */
-	IDLE_WAIT_NS = 1000000000, /* the same without a partial block */
-	BLOCK_AGE_NS = 500000000,  /* half of the 1 s within which a partial block must be written */
+	IDLE_WAIT_NS =
+		1000000000, /* the same without a partial block; other threads see the end of the run sooner */
+	BLOCK_AGE_NS = 500000000,   /* half of the 1 s within which a partial block must be written */
 	CLOCK_SAMPLE_NS = 10000000, /* after a step, stamps since the previous sample are in doubt */
 };
 
@@ -35,27 +36,20 @@ static void request_stop(int signal)
 	stop_requested = 1;
 }
 
-/* Only the main thread takes SIGINT and SIGTERM. It passes the end on to the other workers by SIGUSR1. */
 static void take_signals(struct collector *collector)
 {
 	const struct sigaction stop = {.sa_handler = request_stop};
 	const struct sigaction ignore = {.sa_handler = SIG_IGN};
-	sigset_t blocked, others_wait;
+	sigset_t blocked;
 
 	sigemptyset(&blocked);
 	sigaddset(&blocked, SIGINT);
 	sigaddset(&blocked, SIGTERM);
-	sigaddset(&blocked, SIGUSR1);
-	pthread_sigmask(SIG_BLOCK, &blocked, &collector->workers->wait_mask);
-	sigdelset(&collector->workers->wait_mask, SIGINT);
-	sigdelset(&collector->workers->wait_mask, SIGTERM);
-	others_wait = blocked;
-	sigdelset(&others_wait, SIGUSR1);
-	for (unsigned int number = 1; number < MAX_RECEIVERS; number++)
-		collector->workers[number].wait_mask = others_wait;
+	pthread_sigmask(SIG_BLOCK, &blocked, &collector->wait_mask);
+	sigdelset(&collector->wait_mask, SIGINT);
+	sigdelset(&collector->wait_mask, SIGTERM);
 	sigaction(SIGINT, &stop, NULL);
 	sigaction(SIGTERM, &stop, NULL);
-	sigaction(SIGUSR1, &stop, NULL);
 	/* The run must not end when the reader of the status lines exits. */
 	sigaction(SIGPIPE, &ignore, NULL);
 }
@@ -251,14 +245,19 @@ static void attend_status(struct collector *collector)
 		status_show(collector, received, now_ns);
 }
 
-/* Sleeps with signals enabled. A signal ends the sleep, and with watch_socket a datagram does. */
+static bool is_main(const struct worker *worker)
+{
+	return worker == worker->collector->workers;
+}
+
+/* Sleeps; the main thread with signals enabled. A signal ends its sleep, and with watch_socket a datagram does. */
 static void sleep_for(struct worker *worker, long nanoseconds, bool watch_socket)
 {
 	const struct timespec timeout = {.tv_sec = nanoseconds / 1000000000,
 					 .tv_nsec = nanoseconds % 1000000000};
 	struct pollfd socket = {.fd = worker->receiver.fd, .events = POLLIN};
 
-	ppoll(&socket, watch_socket, &timeout, &worker->wait_mask);
+	ppoll(&socket, watch_socket, &timeout, is_main(worker) ? &worker->collector->wait_mask : NULL);
 }
 
 /* Empties the socket until a batch ends in a datagram that arrived after the signal, so a sender that continues cannot
@@ -299,7 +298,6 @@ static long next_nap_ns(const struct worker *worker, long nap_ns, int taken)
 static void *run_worker(void *argument)
 {
 	struct worker *worker = argument;
-	bool is_main = worker == worker->collector->workers;
 	long nap_ns = NAP_NS;
 	bool more;
 	int taken;
@@ -307,7 +305,7 @@ static void *run_worker(void *argument)
 	while (!stop_requested) {
 		more = take_round(worker, &taken);
 		attend(worker);
-		if (is_main)
+		if (is_main(worker))
 			attend_status(worker->collector);
 		if (more) {
 			sleep_for(worker, 0, false);
@@ -316,7 +314,8 @@ static void *run_worker(void *argument)
 			nap_ns = next_nap_ns(worker, nap_ns, taken);
 		} else {
 			nap_ns = NAP_NS;
-			sleep_for(worker, worker->block->records ? WAIT_NS : IDLE_WAIT_NS, true);
+			sleep_for(worker, is_main(worker) && !worker->block->records ? IDLE_WAIT_NS : WAIT_NS,
+				  true);
 		}
 	}
 	drain(worker);
@@ -338,10 +337,8 @@ void collector_run(struct collector *collector)
 			count_error(&workers[started], -err);
 	}
 	run_worker(workers);
-	while (--started) {
-		pthread_kill(workers[started].thread, SIGUSR1);
+	while (--started)
 		pthread_join(workers[started].thread, NULL);
-	}
 }
 
 int collector_close(struct collector *collector)

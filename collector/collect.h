@@ -26,8 +26,6 @@ struct status {
 struct worker {
 	struct collector *collector;
 	pthread_t thread;
-	sigset_t
-		wait_mask; /* signals are enabled only while waiting, so none is lost between check and wait */
 	struct receiver receiver;
 	struct clock_offset clock;
 	struct intake intake;
@@ -42,6 +40,8 @@ struct worker {
 
 struct collector {
 	const struct options *options;
+	sigset_t
+		wait_mask; /* signals are enabled only while waiting, so none is lost between check and wait */
 	struct sequence_tracker *sequences;
 	struct losses losses; /* until collector_close: the counters at the start; then their growth */
 	struct writer writer;

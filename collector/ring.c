@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A ring of frames that the kernel fills (TPACKET_V2: it shows each frame at once). It costs a fifth of a UDP socket's
+// A ring of frames that the kernel fills (TPACKET_V2: it shows each frame at once). It costs an eighth of a UDP socket's
 // time on the reader's side, because taking a datagram needs no system call. The frames go through the host's IP stack,
 // too: a UDP socket that drops everything has the port, so the host answers none and checks those with a checksum.
 #include "socket.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Preloaded into a collector: a disk that stalls. The first five writes take 100 ms longer each.
+// Preloaded into a collector: a disk that stalls. The first three writes take 500 ms longer each.
 #include <dlfcn.h>
 #include <stddef.h>
 #include <sys/types.h>
@@ -7,11 +7,11 @@
 
 ssize_t pwrite(int fd, const void *bytes, size_t count, off_t offset)
 {
-	static int stalls = 5;
+	static int stalls = 3;
 	ssize_t (*real)(int, const void *, size_t, off_t) = dlsym(RTLD_NEXT, "pwrite");
 
 	if (stalls-- > 0)
-		usleep(100000);
+		usleep(500000);
 	else
 		stalls = 0;
 	return real(fd, bytes, count, offset);
