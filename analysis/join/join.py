@@ -119,7 +119,7 @@ def join(run: Run, queue: Columns) -> tuple[Segments, InFlight]:
     header = headers.result(np.append(run.flows.is_ipv4, True))
     file = ColumnFile(run.directory, {name: np.dtype(kind) for name, kind in COLUMNS.items()}, len(queue["flags"]))
     joined = _Join(file, header, first, headers.seen, last_ack_row)
-    for packets, records in _slabs(queue["enqueue_mono_ns"], run.tcp["mono_ns"]):
+    for packets, records in time_slabs(queue["enqueue_mono_ns"], run.tcp["mono_ns"]):
         joined.add(_tcp_cards(queue, packets, *CARD_COLUMNS), packets.start, rows_of(run.tcp, records), records.start)
     columns: dict[str, Any] = dict(file.columns())
     result = Segments(**columns, header_bytes=header.astype(np.uint8), skipped=joined.skipped)
@@ -142,7 +142,7 @@ def _acks(tcp: Columns) -> np.ndarray:
     return known(tcp, "snd_una") & (tcp["event"] == EVENT["TCP_EVENT_PROBE"])
 
 
-def _slabs(came: np.ndarray, traced: np.ndarray) -> Iterator[tuple[slice, slice]]:
+def time_slabs(came: np.ndarray, traced: np.ndarray) -> Iterator[tuple[slice, slice]]:
     """(packets, records) of each slab, as slices of their times. A slab has the records up to its last packet, and no
     two slabs have packets of the same ns. The last slab has all later records.
     """

@@ -343,6 +343,11 @@ def acked(cards: Columns, tcp: Columns, came: np.ndarray) -> tuple[np.ndarray, n
     return np.concatenate(rows), np.concatenate(times)
 
 
+def has_data(cards: Columns) -> np.ndarray:
+    """Mask of the TCP packets with data: a pure ACK's number is always snd_nxt."""
+    return ((cards["flags"] & CARD["POSTCARD_HAS_TCP"]) != 0) & (cards["packet_bytes"] > NO_DATA_BYTES)
+
+
 def _traced(
     cards: Columns, tcp: Columns, came: np.ndarray, column: str
 ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
@@ -350,8 +355,7 @@ def _traced(
     sequence numbers, rows of its trace that have `column`, and the values of `column`, which are sequence numbers.
     """
     has_value = np.flatnonzero(known(tcp, column))
-    has_tcp = (cards["flags"] & CARD["POSTCARD_HAS_TCP"]) != 0
-    has_tcp = np.flatnonzero(has_tcp & (cards["packet_bytes"] > NO_DATA_BYTES))  # a pure ACK's number is always snd_nxt
+    has_tcp = np.flatnonzero(has_data(cards))
     flows = np.unique(tcp["flow"][has_value])
     counts = np.bincount(cards["flow"][has_tcp], minlength=int(flows.max(initial=0)) + 1)[flows]
     for flow in flows[np.argsort(-counts, kind="stable")][:MOST_FLOWS].tolist():
