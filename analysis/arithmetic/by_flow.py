@@ -7,7 +7,6 @@ axis of 64-bit integers, so that sorts, running maxima and searches over all flo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -61,46 +60,6 @@ class Groups:
     def only(self, mask: np.ndarray) -> Groups:
         """Keeps those of `rows` for which `mask` is true."""
         return self.of_sorted(self.rows[mask], self.spread(self.flow)[mask])
-
-
-@dataclass(frozen=True)
-class ByFlow:
-    """Rows of a table by flow number. The last number stands for all flows beyond flows.MAX_FLOWS."""
-
-    rows: np.ndarray  # by flow; in ascending order within a flow
-    starts: np.ndarray  # flow n has rows[starts[n] : starts[n + 1]]
-
-    @classmethod
-    def of(cls, flow: np.ndarray, flows: int) -> ByFlow:
-        """Groups the rows of a table by its column `flow`; `flows` is the number of flows of the run."""
-        counts = np.bincount(flow, minlength=flows + 1)
-        return cls(order_by_flow(flow), np.concatenate(([0], np.cumsum(counts))))
-
-    def __len__(self) -> int:
-        """The number of flow numbers."""
-        return len(self.starts) - 1
-
-    def __getitem__(self, flow: int) -> np.ndarray:
-        """The flow's rows; none for a flow that is not in the run (-1)."""
-        if not 0 <= flow < len(self):
-            return self.rows[:0]
-        return self.rows[self.starts[flow] : self.starts[flow + 1]]
-
-    def __iter__(self) -> Iterator[np.ndarray]:
-        return (self[flow] for flow in range(len(self)))
-
-    def counts(self) -> np.ndarray:
-        """The number of rows of each flow."""
-        return np.diff(self.starts)
-
-    def flow(self) -> np.ndarray:
-        """The flow number of each of `rows`."""
-        return np.repeat(np.arange(len(self)), self.counts())
-
-    def only(self, mask: np.ndarray) -> ByFlow:
-        """Keeps the rows for which `mask` is true. `mask` has a value for each row of the table."""
-        keep = mask[self.rows]
-        return ByFlow(self.rows[keep], np.concatenate(([0], np.cumsum(keep)))[self.starts])
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import numpy as np
 from analysis.figures import canvas, common
 from analysis.figures.common import BLACK, BLUE, GREY, ORANGE, RED, Data
 from analysis.figures.steps import queue_steps, value_steps
+from analysis.measure.metrics import cards_in
 from analysis.read.columns import slabs
 
 BEFORE_RTTS, AFTER_RTTS = 2, 6  # multiples of the longest RTT (with a full queue)
@@ -56,9 +57,12 @@ def _moment(a: common.Analysis) -> tuple[int | None, bool]:
         padded = np.concatenate(([a.window.start_ns], every, [a.window.end_ns]))
         apart = np.minimum(padded[place + 1] - padded[place], padded[place + 2] - padded[place + 1])
         return int(times[apart.argmax()]), True
-    inside = slice(*np.searchsorted(a.queue["enqueue_mono_ns"], (a.window.start_ns, a.window.end_ns)))
-    depth = a.queue["depth_packets"][inside]
-    return (int(a.queue["enqueue_mono_ns"][inside][depth.argmax()]), False) if len(depth) else (None, False)
+    deepest, moment = -1, None
+    for cards in cards_in(a.queue, a.window, "depth_packets", "enqueue_mono_ns"):
+        row = cards["depth_packets"].argmax()
+        if cards["depth_packets"][row] > deepest:
+            deepest, moment = int(cards["depth_packets"][row]), int(cards["enqueue_mono_ns"][row])
+    return moment, False
 
 
 def _queue(a: common.Analysis, moment: int, start: int, end: int) -> tuple[np.ndarray, np.ndarray, set[int]]:

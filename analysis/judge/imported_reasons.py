@@ -17,7 +17,7 @@ from analysis.measure.metrics import Columns, Window, arrivals_in, of_experiment
 from analysis.read import imported
 from analysis.read.columns import ColumnFile, parts, rows_of, slabs, sort_file
 from analysis.read.load import Run
-from analysis.read.postcards import NO_DATA_BYTES
+from analysis.read.postcards import has_data
 from analysis.read.raw import known
 from lib.frames import ETHERNET_BYTES
 from wire import wire
@@ -43,9 +43,10 @@ def reasons(run: Run, queue: Columns, window: Window, utilization: float | None)
             "bottleneck's rate; import the run again with the bottleneck's rate as RATE"
         )
     longest = run.experiment.mtu_bytes + ETHERNET_BYTES
-    if "packet_bytes" not in run.experiment.unknown_columns and (queue["packet_bytes"] > longest).any():
+    largest = max((int(cards["packet_bytes"].max()) for cards in parts(queue, "packet_bytes")), default=0)
+    if "packet_bytes" not in run.experiment.unknown_columns and largest > longest:
         result.append(
-            f"queue: packets of up to {queue['packet_bytes'].max()} bytes, but mtu_bytes of spec.yaml is "
+            f"queue: packets of up to {largest} bytes, but mtu_bytes of spec.yaml is "
             f"{run.experiment.mtu_bytes}: import the run again with the right MTU"
         )
     return [*result, *_hole_reasons(run, queue), *_time_reasons(run, queue, window)]
@@ -58,8 +59,7 @@ def _hole_reasons(run: Run, queue: Columns) -> list[str]:
     file = ColumnFile(run.directory, {"byte": np.dtype(np.int64), "came_ns": np.dtype(np.int64)}, len(queue["flow"]))
     unwrapped, counts = Unwrapped(len(run.flows) + 1), of_experiment(run)
     for cards in parts(queue, "flow", "flags", "packet_bytes", "tcp_seq", "enqueue_mono_ns"):
-        has_data = (cards["flags"] & CARD["POSTCARD_HAS_TCP"] != 0) & (cards["packet_bytes"] > NO_DATA_BYTES)
-        data = rows_of(cards, counts[cards["flow"]] & has_data)
+        data = rows_of(cards, counts[cards["flow"]] & has_data(cards))
         groups = Groups.of(data["flow"])
         data = rows_of(data, groups.rows)
         place = BEFORE_FIRST + unwrapped.add(groups, data["tcp_seq"])

@@ -21,8 +21,9 @@ from analysis.join.join import time_slabs
 from analysis.measure.wall_clock import CLOCK_SLACK_NS
 from analysis.read.columns import joined, parts, rows_of
 from analysis.read.load import Run
+from analysis.read.postcards import has_data
 from analysis.read.raw import Columns, known
-from analysis.read.switch_clock import DELAY_TOLERANCE, MOST_FLOWS, has_data, is_free
+from analysis.read.switch_clock import DELAY_TOLERANCE, MOST_FLOWS, is_free
 
 PACKET = ("enqueue_mono_ns", "sojourn_ns")
 LEAST = np.iinfo(np.int64).min

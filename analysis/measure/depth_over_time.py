@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from analysis.measure.metrics import NO_DATA_BYTES, Columns, Window
+from analysis.measure.metrics import Columns, Window
 from analysis.read.columns import parts, rows_of
 from analysis.read.load import Run
-from analysis.read.postcards import admitted
+from analysis.read.postcards import NO_DATA_BYTES, admitted
 from analysis.theory import short_flows
 from hosts.tune.tcp_options import LINUX
 from model.experiment import Experiment

@@ -27,7 +27,7 @@ from analysis.read.link_loss import NAME as LINK_LOST
 from analysis.read.link_loss import delivered
 from analysis.read.link_rate import LinkRate
 from analysis.read.load import Run
-from analysis.read.postcards import NEVER_NS, NO_DATA_BYTES, admissions, admitted, dropped, queue_keys
+from analysis.read.postcards import NEVER_NS, admissions, admitted, dropped, has_data, queue_keys
 from analysis.read.raw import Columns
 from lib.frames import (
     ETHERNET_BYTES,
@@ -116,8 +116,7 @@ def _first_flow_end_ns(run: Run, queue: Columns, stop_ns: int) -> int:
 
     def data() -> Iterator[tuple[Columns, np.ndarray]]:
         for cards in parts(queue, *names):
-            has_data = (cards["flags"] & CARD["POSTCARD_HAS_TCP"] != 0) & (cards["packet_bytes"] > NO_DATA_BYTES)
-            cards = rows_of(cards, has_data)
+            cards = rows_of(cards, has_data(cards))
             yield cards, cards["flow"].astype(np.int64) << 32 | cards["tcp_seq"]
 
     for cards, segment in data():

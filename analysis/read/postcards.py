@@ -41,6 +41,11 @@ def admissions(queue: Columns, *names: str, came: str = "enqueue_mono_ns") -> It
     return in_order(map(entered, parts(queue, "flags", came, "sojourn_ns", *names)), "left_ns", "came_ns")
 
 
+def has_data(cards: Columns) -> np.ndarray:
+    """Mask of the TCP packets that surely carry data."""
+    return ((cards["flags"] & CARD["POSTCARD_HAS_TCP"]) != 0) & (cards["packet_bytes"] > NO_DATA_BYTES)
+
+
 def wire_bytes(packet_bytes: np.ndarray) -> np.ndarray:
     """Bytes that frames take on the link (int64): at least 60, and 24 more for FCS, preamble and gap."""
     return np.maximum(packet_bytes, LEAST_FRAME_BYTES).astype(np.int64) + WIRE_EXTRA_BYTES

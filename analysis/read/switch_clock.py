@@ -30,7 +30,7 @@ from typing import NamedTuple
 import numpy as np
 
 from analysis.arithmetic.unwrap import near32, switch_steps, unwrap32
-from analysis.read.postcards import NO_DATA_BYTES
+from analysis.read.postcards import has_data
 from analysis.read.raw import Columns, known
 from model.experiment import Experiment
 from wire import wire
@@ -343,11 +343,6 @@ def acked(cards: Columns, tcp: Columns, came: np.ndarray) -> tuple[np.ndarray, n
     return np.concatenate(rows), np.concatenate(times)
 
 
-def has_data(cards: Columns) -> np.ndarray:
-    """Mask of the TCP packets with data: a pure ACK's number is always snd_nxt."""
-    return ((cards["flags"] & CARD["POSTCARD_HAS_TCP"]) != 0) & (cards["packet_bytes"] > NO_DATA_BYTES)
-
-
 def _traced(
     cards: Columns, tcp: Columns, came: np.ndarray, column: str
 ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
@@ -355,7 +350,7 @@ def _traced(
     sequence numbers, rows of its trace that have `column`, and the values of `column`, which are sequence numbers.
     """
     has_value = np.flatnonzero(known(tcp, column))
-    has_tcp = np.flatnonzero(has_data(cards))
+    has_tcp = np.flatnonzero(has_data(cards))  # a pure ACK's number is always snd_nxt
     flows = np.unique(tcp["flow"][has_value])
     counts = np.bincount(cards["flow"][has_tcp], minlength=int(flows.max(initial=0)) + 1)[flows]
     for flow in flows[np.argsort(-counts, kind="stable")][:MOST_FLOWS].tolist():

@@ -14,9 +14,10 @@ from analysis.measure import metrics
 from analysis.measure.congestion_events import count
 from analysis.measure.depth_over_time import of_slow_start, time_mean
 from analysis.measure.loss import longest_rtt_ns, loss_events
-from analysis.measure.metrics import CARD, NO_DATA_BYTES, Window
+from analysis.measure.metrics import CARD, Window
 from analysis.measure.queue_drain import drained_fraction
 from analysis.read.link_rate import LinkRate
+from analysis.read.postcards import NO_DATA_BYTES
 from analysis.tests import simulate
 from analysis.theory import short_flows
 from model.experiment import Experiment
