@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: MIT
 """The replay command: its files, exit status and one-line errors. Earlier results survive every failure."""
 
+import contextlib
 import fcntl
 import html
 import json
 import os
 import random
 import re
+import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +27,7 @@ from analysis.tests.documents import change, change_spec
 from bufferscope.__main__ import main
 from model.experiment import Experiment
 
+ROOT = Path(__file__).resolve().parents[2]
 NAMES = names(Experiment.model_validate(simulate.spec(simulate.Scenario())))  # the figures of a run with long flows
 DERIVED = [
     "distributions.parquet", "joined.parquet", "postcards.parquet", "report.html", "summary.json", "tcp.parquet",
@@ -202,16 +206,17 @@ def test_command__refuses_with_one_line_and_changes_nothing(fresh, tmp_path, cap
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount a small file system")
 @pytest.mark.software
-def test_full_disk__keeps_earlier_results(tmp_path, drawn):
+@pytest.mark.parametrize("room_kib", [300, 2500], ids=["for columns", "for tables and figures"])
+def test_full_disk__keeps_earlier_results(tmp_path, drawn, room_kib):
     """A file system with too little room, in a mount namespace of its own."""
-    size_kib = sum(path.stat().st_size for path in drawn[0].rglob("*") if path.is_file()) // 1024 + 300
+    size_kib = sum(path.stat().st_size for path in drawn[0].rglob("*") if path.is_file()) // 1024 + room_kib
     script = (
         'mount -t tmpfs -o size="$1"k none "$2" && cp -r "$3"/. "$2"/ && "$4" -m bufferscope replay "$2"; '
         'status=$?; diff -r "$3" "$2" >&2 || exit 7; exit "$status"'
     )
     done = subprocess.run(
         ["unshare", "--mount", "sh", "-c", script, "sh", str(size_kib), str(tmp_path), str(drawn[0]), sys.executable],
-        cwd=Path(__file__).resolve().parents[2], capture_output=True, text=True, timeout=300, check=False,
+        cwd=ROOT, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     if "permission denied" in done.stderr.lower() or "operation not permitted" in done.stderr.lower():
         pytest.skip("mounting is not allowed here")
@@ -236,6 +241,31 @@ def test_command__removes_the_scratch_directory_of_a_killed_one(fresh, blank):
     derive(directory)
     assert (elsewhere / "mine").exists()
     assert not (directory / derive_module.SCRATCH).is_symlink()
+
+
+def columns_of(pid, directory) -> list[str]:
+    """The files directly in `directory` that a process has open for writing."""
+    found = []
+    for link in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(OSError):  # closed meanwhile
+            target, flags = link.readlink(), (link.parent.with_name("fdinfo") / link.name).read_text().split()[3]
+            found += [str(target)] * (target.parent == directory and int(flags, 8) & os.O_ACCMODE != os.O_RDONLY)
+    return found
+
+
+def test_command__killed_leaves_earlier_results_and_no_file_of_columns(tmp_path, drawn):
+    directory = Path(shutil.copytree(drawn[0], tmp_path / "rep-1"))
+    before = damages.files(directory)
+    replay = subprocess.Popen([sys.executable, "-m", "bufferscope", "replay", directory], cwd=ROOT)
+    until = time.monotonic() + 60
+    while not (has := columns_of(replay.pid, directory)):
+        assert time.monotonic() < until
+        assert replay.poll() is None
+    assert all(name.endswith(" (deleted)") for name in has)
+    replay.kill()
+    replay.wait()
+    shutil.rmtree(directory / derive_module.SCRATCH, ignore_errors=True)  # the next replay removes it
+    assert damages.files(directory) == before
 
 
 @pytest.mark.parametrize("name", [b"a\nb\x1b[31m", b"a\xffb"])

@@ -14,6 +14,7 @@ import yaml
 from analysis.arithmetic.unwrap import switch_time
 from analysis.join.in_flight import SEQUENCE_NUMBERS
 from analysis.judge.analyse import analyse
+from analysis.read import columns as columns_module
 from analysis.read import flows as flows_module
 from analysis.read.documents import Collector, Documents
 from analysis.read.flows import FlowTable
@@ -27,12 +28,14 @@ from lib.errors import InputError
 from wire import wire
 
 
-def test_load__uses_the_records_before_a_cut(fresh):
+def test_load__uses_the_records_before_a_cut_and_before_damage_in_the_middle(fresh, monkeypatch):
+    monkeypatch.setattr(columns_module, "SLAB_ROWS", 300)
     directory = fresh()
     path = directory / "postcards.bsp"
     whole = path.read_bytes()
-    for cut in (1, 64, 1000):
-        path.write_bytes(whole[:-cut])
+    middle = len(whole) // 2
+    for damaged in (whole[:-1], whole[:-64], whole[:-1000], whole[:middle] + b"\xff\xfe" + whole[middle + 2 :]):
+        path.write_bytes(damaged)
         raw = load(directory).raw["postcards"]
         assert raw.blocks > 3
         assert raw.records == raw.blocks * 500
