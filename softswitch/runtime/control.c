@@ -227,6 +227,8 @@ size_t core_control(struct core *core, const char *request, char *reply, size_t 
 		return control_mirror(core, &words, &text);
 	if (words_is(&words, "multicast"))
 		return multicast_control(core, &words, &text);
+	if (words_is(&words, "watch"))
+		return watch_control(core, &words, &text);
 	if (words_is(&words, "recirculation"))
 		return recirculation_control(core, &words, &text);
 	program = words_is(&words, "program");

@@ -26,7 +26,7 @@ static size_t part(size_t *total, size_t bytes)
 
 /* The offset of each part of the memory. */
 struct layout {
-	size_t core, pipeline, arrivals, departures, outputs, flows, rate_entries, packets, bytes;
+	size_t core, pipeline, arrivals, departures, outputs, flows, rate_entries, watch, packets, bytes;
 };
 
 static struct layout layout_of(const struct core_config *config)
@@ -41,6 +41,7 @@ static struct layout layout_of(const struct core_config *config)
 	layout.outputs = part(&layout.bytes, config->packets * entry_bytes);
 	layout.flows = part(&layout.bytes, flow_table_bytes(config->flows));
 	layout.rate_entries = part(&layout.bytes, config->rate_entries * sizeof(struct rate_entry));
+	layout.watch = part(&layout.bytes, config->packets * sizeof(struct watched_packet));
 	layout.packets = part(&layout.bytes, packet_pool_bytes(config));
 	return layout;
 }
@@ -74,6 +75,7 @@ struct core *core_create(void *memory, const struct core_config *config)
 	}
 	flow_table_init(&core->flows, at + layout.flows, config->flows);
 	core->rate_entries = (struct rate_entry *)(at + layout.rate_entries);
+	core->watch.packets = (struct watched_packet *)(at + layout.watch);
 	packet_pool_init(core, at + layout.packets);
 	return core;
 }
@@ -173,11 +175,14 @@ static void arrive(struct core *core)
 
 	core->now_ns = packet->time_ns;
 	std->ingress_global_timestamp = pipeline_ticks(core->now_ns) & CORE_TIME_MASK;
-	if (likely(!packet->passes))
+	if (likely(!packet->passes)) {
+		if (unlikely(core->watching))
+			watch_arrived(core, packet);
 		pipeline_ingress(core->pipeline, &packet->packet);
-	else
+	} else {
 		pipeline_ingress_again(core->pipeline, &packet->packet, INSTANCE_RECIRCULATED,
 				       std->again_fields);
+	}
 	if (std->clone)
 		clone_ingress(core, packet);
 	while (unlikely(std->again_fields)) {

@@ -13,6 +13,7 @@
 #include "recirculation.h"
 #include "scheduler.h"
 #include "traffic_manager.h"
+#include "watch.h"
 
 #define CORE_TIME_MASK (((uint64_t)1 << 48) - 1)
 
@@ -39,6 +40,7 @@ struct core {
 
 	struct core_packet *free_packets;
 	uint32_t packets_used;
+	bool watching; /* the core makes postcards: watch */
 	struct core_config config;
 
 	struct flow_table flows;
@@ -54,6 +56,7 @@ struct core {
 	uint8_t dynamics_used;
 	struct rate_entry *rate_entries; /* of all schedules; config has their number */
 	uint32_t rate_entries_used;
+	struct watch watch;
 };
 
 #endif

@@ -4,14 +4,10 @@
  * tags are skipped. No setting applies to other frames, such as later fragments and packets with IPv6 extension headers.
  */
 #include "flow.h"
-#include "../../lib/frames.h"
 #include "freestanding.h"
+#include "ip_place.h"
 
 enum {
-	TYPE_IPV4 = 0x0800,
-	TYPE_IPV6 = 0x86dd,
-	TYPE_VLAN = 0x8100,
-	TYPE_VLAN_OUTER = 0x88a8,
 	PORTS_BYTES = 4,
 };
 
@@ -117,11 +113,6 @@ void flow_clear(struct flow_table *table)
 	flow_table_init(table, table->slots, table->limit);
 }
 
-static uint32_t be16(const uint8_t *at)
-{
-	return (uint32_t)at[0] << 8 | at[1];
-}
-
 static bool ipv4_key(struct flow_key *key, const uint8_t *at, uint32_t left)
 {
 	uint32_t header_bytes;
@@ -155,19 +146,9 @@ static bool ipv6_key(struct flow_key *key, const uint8_t *at, uint32_t left)
 
 bool flow_key_of_frame(struct flow_key *key, const uint8_t *frame, uint32_t bytes)
 {
-	uint32_t offset = ETHERNET_BYTES;
-	uint32_t type;
+	uint32_t offset, type = ip_place(frame, bytes, &offset);
 	bool has_ports = false;
 
-	if (bytes < ETHERNET_BYTES)
-		return false;
-	type = be16(frame + 12);
-	for (int tags = 0; tags < 2 && (type == TYPE_VLAN || type == TYPE_VLAN_OUTER); tags++) {
-		if (bytes < offset + VLAN_BYTES)
-			return false;
-		type = be16(frame + offset + 2);
-		offset += VLAN_BYTES;
-	}
 	memset(key, 0, sizeof(*key));
 	if (type == TYPE_IPV4)
 		has_ports = ipv4_key(key, frame + offset, bytes - offset);

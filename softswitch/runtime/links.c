@@ -56,11 +56,13 @@ uint64_t link_access(struct core *core, struct port *port, struct flow *flow, ui
 	return clock->free_ns;
 }
 
-/* Whether a mirror session sends to the port, and only clones have been queued at the port so far. */
+/* Whether a mirror session or the watch sends to the port, and no packet but clones has been queued at the port so far. */
 static bool is_mirror_port(const struct core *core, uint32_t port)
 {
 	if (core->ports[port].carries_data)
 		return false;
+	if (core->watching && core->watch.collector == port)
+		return true;
 	for (uint32_t index = 0; index < CORE_MIRROR_SESSIONS; index++)
 		if (core->mirrors[index].set && core->mirrors[index].port == port)
 			return true;

@@ -80,6 +80,8 @@ struct core_packet *mirror_clone(struct core *core, const struct core_packet *or
 	copy->passes = original->passes;
 	copy->group = session->group;
 	copy->packet.std.egress_spec = session->port;
+	if (unlikely(original->watched))
+		watch_cloned(core, original, copy);
 	core->stats.clones++;
 	return copy;
 }

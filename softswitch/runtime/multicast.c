@@ -50,6 +50,8 @@ void multicast_send(struct core *core, struct core_packet *original, uint16_t nu
 		if (!copy)
 			continue;
 		core->stats.multicast_copies++;
+		if (unlikely(original->watched))
+			watch_copied(core, original, copy, group->copies[index].port);
 		traffic_enqueue(core, group->copies[index].port, copy, now_ns);
 	}
 }

@@ -53,6 +53,7 @@ void packet_pool_init(struct core *core, uint8_t *memory)
 		memset(packet, 0, sizeof(*packet));
 		packet->packet.phv = at + phv_offset();
 		packet->buffer = at + buffer_offset();
+		packet->number = index;
 		packet->next = core->free_packets;
 		core->free_packets = packet;
 	}
@@ -89,4 +90,6 @@ void packet_pool_put(struct core *core, struct core_packet *packet)
 	packet->next = core->free_packets;
 	core->free_packets = packet;
 	core->packets_used--;
+	if (unlikely(packet->watched))
+		watch_ended(core, packet);
 }

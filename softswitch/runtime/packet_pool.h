@@ -14,6 +14,7 @@ struct core_packet {
 	uint8_t *
 		buffer; /* the received frame begins here, pipeline_headroom_bytes behind the packet's state */
 	uint32_t head_bytes; /* of the received frame that are in the buffer */
+	uint32_t number;     /* of this packet in the pool; never changes */
 	void *body;	     /* holds the other bytes; NULL: there are none */
 	uint64_t time_ns;    /* of its next event: arrival, departure, or output */
 	uint64_t seq;	     /* order of events at the same ns */
@@ -27,6 +28,7 @@ struct core_packet {
 	uint16_t group;		/* of a clone: the multicast group of its session; 0: none */
 	bool in_lane;
 	bool back_to_back;
+	uint8_t watched; /* enum watch_state; not 0: packet_pool_put reports its fate */
 };
 
 size_t packet_pool_bytes(const struct core_config *config);

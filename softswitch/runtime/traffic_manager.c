@@ -109,6 +109,26 @@ static __attribute__((__noinline__)) void enqueue_scheduled(struct core *core, s
 		transmit_next(core, port, now_ns);
 }
 
+static inline void enqueue(struct core *core, struct port *port, uint16_t number, struct core_packet *packet,
+			   uint64_t now_ns)
+{
+	if (unlikely(port->scheduler)) {
+		enqueue_scheduled(core, port, number, packet, now_ns);
+		return;
+	}
+	packet->packet.std.qid = 0;
+	if (admit(core, port, &port->queue, number, packet, now_ns) && queue_packets(&port->queue) == 1)
+		transmit(core, port, packet, now_ns);
+}
+
+static __attribute__((__noinline__)) void enqueue_watched(struct core *core, struct port *port,
+							  uint16_t number, struct core_packet *packet,
+							  uint64_t now_ns)
+{
+	watch_queued(core, number, packet, now_ns);
+	enqueue(core, port, number, packet, now_ns);
+}
+
 void traffic_enqueue(struct core *core, uint16_t number, struct core_packet *packet, uint64_t now_ns)
 {
 	struct port *port = &core->ports[number % PIPELINE_PORTS];
@@ -118,13 +138,10 @@ void traffic_enqueue(struct core *core, uint16_t number, struct core_packet *pac
 		packet_pool_put(core, packet);
 		return;
 	}
-	if (unlikely(port->scheduler)) {
-		enqueue_scheduled(core, port, number, packet, now_ns);
-		return;
-	}
-	packet->packet.std.qid = 0;
-	if (admit(core, port, &port->queue, number, packet, now_ns) && queue_packets(&port->queue) == 1)
-		transmit(core, port, packet, now_ns);
+	if (unlikely(packet->watched))
+		enqueue_watched(core, port, number, packet, now_ns);
+	else
+		enqueue(core, port, number, packet, now_ns);
 }
 
 static void run_egress(struct core *core, struct core_packet *packet, uint64_t now_ns, uint32_t left_packets)
@@ -158,6 +175,12 @@ static void put_output(struct core *core, struct port *port, struct core_packet 
 	heap_push_lane(&core->outputs, &port->outputs, packet);
 }
 
+void traffic_output(struct core *core, struct core_packet *packet, uint64_t now_ns)
+{
+	core->ports[packet->port].stats.departed++;
+	put_output(core, &core->ports[packet->port], packet, now_ns);
+}
+
 /* Processes the earliest departure. An egress clone is made before the deparser changes the frame. The clone is queued
  * at the same ns, after its original has left the queue. A recirculated packet takes no time on this port's link, like a
  * dropped one: it has a link of its own.
@@ -179,6 +202,8 @@ void traffic_depart(struct core *core)
 		left_packets = scheduler_remove(core, &core->schedulers[port->scheduler], packet);
 	}
 	run_egress(core, packet, now_ns, left_packets);
+	if (unlikely(packet->watched))
+		watch_left(core, packet, now_ns);
 	dropped = packet->packet.std.egress_spec == PIPELINE_DROP_PORT;
 	if (packet->packet.std.clone)
 		clone = mirror_clone(core, packet, INSTANCE_EGRESS_CLONE);
@@ -190,11 +215,15 @@ void traffic_depart(struct core *core)
 		packet_pool_put(core, packet);
 	} else if (unlikely(packet->packet.std.again_fields)) {
 		pipeline_deparse(core->pipeline, &packet->packet);
+		if (unlikely(packet->watched))
+			watch_recirculated(core, packet);
 		recirculation_send(core, packet, now_ns);
 	} else {
 		port->link = port->head_finish;
 		port->stats.departed++;
 		pipeline_deparse(core->pipeline, &packet->packet);
+		if (unlikely(packet->watched))
+			watch_departed(core, packet);
 		put_output(core, port, packet, now_ns);
 	}
 	transmit_next(core, port, now_ns);

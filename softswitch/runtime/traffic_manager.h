@@ -40,5 +40,7 @@ _Static_assert(!(sizeof(struct port) & (sizeof(struct port) - 1)), "a power of 2
 
 void traffic_enqueue(struct core *core, uint16_t port, struct core_packet *packet, uint64_t now_ns);
 void traffic_depart(struct core *core);
+/* Sends a finished frame out of packet->port, beside the port's queue. */
+void traffic_output(struct core *core, struct core_packet *packet, uint64_t now_ns);
 
 #endif

@@ -46,9 +46,10 @@ static char vocabulary[] =
 	"report silent send_to send_to_collector arrivals arrival_drops admitted_packets "
 	"queue_packets queue_bytes queue_registers_filled ingress_card_seq random seed  \n "
 	"schedule steps opportunities start loss good bad to_bad to_good jitter "
-	"multicast recirculation group meter all queue queues scheduler fifo strict drr bmv2 quantum "
+	"watch sender collector switch_id switch_mac multicast recirculation group meter all queue queues "
+	"scheduler fifo strict drr bmv2 quantum "
 	"\x01\x7f\xff %s%n 1000 200000000 1e9 1_000";
-static const char *words[121];
+static const char *words[126];
 static size_t word_count;
 
 static void split_words(void)
@@ -114,6 +115,10 @@ static const char *const whole[] = {
 	"queue set 2 all limit_packets 4 limit_bytes 900 quantum 64 rate 500000",
 	"queue set 2 1 limit_packets 0 rate 3",
 	"queue show 2",
+	"watch set 2 sender 1 collector 3 switch_id 7",
+	"watch set 2 sender 1 collector 3 switch_id 7",
+	"watch show",
+	"watch clear",
 };
 enum { WHOLE = sizeof(whole) / sizeof(whole[0]) };
 static char **more;

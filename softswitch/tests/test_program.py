@@ -76,7 +76,7 @@ def test_objects__know_their_headers_in_a_checkout_that_was_moved(tmp_path: Path
             ["make", "V=1", "COVERAGE=", "-C", "softswitch", *words], cwd=checkout, text=True
         )
 
-    for name in ("softswitch", "lib", "p4src/build"):
+    for name in ("softswitch", "lib", "wire", "p4src/build"):
         shutil.copytree(ROOT / name, tmp_path / "first" / name)
     assert "runtime/core.c" in make_core(tmp_path / "first")
     moved = (tmp_path / "first").rename(tmp_path / "moved")
