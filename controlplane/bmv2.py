@@ -16,6 +16,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 
 from controlplane import bmv2_client, bmv2_queues
+from controlplane.bmv2_requests import Bmv2Requests
 from controlplane.identity import committed_digest, refuse_other_program
 from controlplane.lock import only_writer
 from controlplane.policy import Policy
@@ -72,6 +73,14 @@ class Bmv2Switch(Switch):
     def schema(self) -> Schema:
         """The schema of the expected program: `program` refuses a switch that runs another."""
         return from_bmv2(json.loads(self._json.read_text()), self._json.name)
+
+    def make(self, request: str) -> None:
+        with self._asking(request):
+            self._requests.set([request])
+
+    @cached_property
+    def _requests(self) -> Bmv2Requests:
+        return Bmv2Requests(self._client, json.loads(self._client.standard.bm_get_config()))
 
     def entries(self, table: str) -> dict[int, ProgramEntry]:
         return {key: entry for key, (_, entry) in self._rows(table).items()}

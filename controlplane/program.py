@@ -20,6 +20,7 @@ from typing import NamedTuple, Self
 
 from controlplane.policy import Ecn, EgressThreshold, Policy, TailDrop, Unit, Unwatched
 from controlplane.switch import Capabilities, Collector, Count, FrontPanel, ProgramIdentity, Queue, SwitchError
+from controlplane.tables_file import Request
 from wire.formats import DEPTH_BUCKETS
 
 PROGRAM = "bufferscope"
@@ -144,6 +145,18 @@ class Switch(abc.ABC):
 
     def __str__(self) -> str:
         return f"{self.target} switch at {self.address}"
+
+    def install(self, requests: Iterable[Request]) -> None:
+        """Makes the requests of a file of tables, of any program. Raises SwitchError with the file's line."""
+        for request in requests:
+            try:
+                self.make(request.text)
+            except SwitchError as error:
+                raise SwitchError(f"{request.where}: {request.command}: {error}") from None
+
+    def make(self, request: str) -> None:
+        """Makes a request of docs/control-protocol.md about the program, its clones, copies and queues."""
+        raise SwitchError(f"{self}: takes no requests for other programs")
 
     @abc.abstractmethod
     def entries(self, table: str) -> dict[int, ProgramEntry]:

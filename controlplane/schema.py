@@ -18,10 +18,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Field:
-    """A key or an argument: an unsigned integer of `bits`."""
+    """A key or an argument: an unsigned integer of `bits`. `match`: of a key, v1model's match kind."""
 
     name: str
     bits: int
+    match: str = "exact"
 
     def refusal(self, value: int) -> str:
         """Why `value` does not fit, '' if it does."""
@@ -42,7 +43,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Array:
-    """A counter or a register: `size` cells of `bits` (0: a counter, whose width depends on the target)."""
+    """A counter, a meter or a register: `size` cells of `bits` (0: no register, so the width depends on the target)."""
 
     name: str
     size: int | None
@@ -57,6 +58,7 @@ class Schema:
     tables: Mapping[str, Table] = field(default_factory=dict)
     counters: Mapping[str, Array] = field(default_factory=dict)
     registers: Mapping[str, Array] = field(default_factory=dict)
+    meters: Mapping[str, Array] = field(default_factory=dict)
 
     def table(self, name: str) -> Table:
         return self._find("table", self.tables, name)
@@ -66,6 +68,9 @@ class Schema:
 
     def register(self, name: str) -> Array:
         return self._find("register", self.registers, name)
+
+    def meter(self, name: str) -> Array:
+        return self._find("meter", self.meters, name)
 
     def action(self, table: Table, name: str) -> tuple[str, tuple[Field, ...]]:
         """(full name, arguments) of an action of `table`."""

@@ -23,7 +23,8 @@ def from_bmv2(content: Mapping[str, Any], origin: str) -> Schema:
 
     def key(content: Mapping[str, Any]) -> Field:
         header, name = content["target"]
-        return Field(content["name"], headers[header].get(name, 1))  # isValid() is a bit, and no field
+        bits = headers[header].get(name, 1)  # isValid() is a bit, and no field
+        return Field(content["name"], bits, content["match_type"])
 
     actions = {
         action["id"]: (action["name"], tuple(Field(data["name"], data["bitwidth"]) for data in action["runtime_data"]))
@@ -36,12 +37,14 @@ def from_bmv2(content: Mapping[str, Any], origin: str) -> Schema:
         )
         for pipeline in content["pipelines"]
         for table in pipeline["tables"]
+        if not table["name"].startswith("tbl_")  # p4c's own, of statements in an apply block
     }  # fmt: skip
-    counters = {array["name"]: Array(array["name"], array["size"]) for array in content["counter_arrays"]}
+    counters = {array["name"]: Array(array["name"], array.get("size")) for array in content["counter_arrays"]}
     registers = {
         array["name"]: Array(array["name"], array["size"], array["bitwidth"]) for array in content["register_arrays"]
     }
-    return Schema(origin, tables, counters, registers)
+    meters = {array["name"]: Array(array["name"], array.get("size")) for array in content["meter_arrays"]}
+    return Schema(origin, tables, counters, registers, meters)
 
 
 def from_bfrt(content: Mapping[str, Any], origin: str) -> Schema:

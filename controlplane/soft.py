@@ -156,6 +156,9 @@ class SoftSwitch(Switch):
             raise SwitchError(f"switch at {self.path}: '{shown}': {status.removeprefix('error ')}")
         return lines
 
+    def make(self, request: str) -> None:
+        self.request(request)
+
     def about(self) -> dict[str, str]:
         """Name and digest of the P4 program, attached ports, sizes."""
         return dict(line.split(" ", 1) for line in self.request("program"))

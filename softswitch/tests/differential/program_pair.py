@@ -5,13 +5,14 @@ egress (programs/end.p4) equal the soft switch's.
 
 from __future__ import annotations
 
+import json
 import random
 import time
 
+from controlplane.bmv2_requests import Bmv2Requests
 from p4src.tests.bmv2_target import Bmv2
 from p4src.tests.under_test import SoftCore
 from softswitch.tests.differential import compare
-from softswitch.tests.differential.bmv2_requests import Bmv2Requests
 from softswitch.tests.differential.compare import Case, Comparison, Different, Outputs
 from softswitch.tests.differential.programs import HERE, PORTS, PROGRAMS, frame
 
@@ -35,7 +36,7 @@ class ProgramPair(Comparison):
         bmv2.stop()
         bmv2.start()
         bmv2.thrift.set_all_egress_queue_depths(QUEUE_PACKETS)
-        self._requests = Bmv2Requests(bmv2.control._client, path)
+        self._requests = Bmv2Requests(bmv2.control._client, json.loads(path.read_text()))
         self._requests.set(self.state)
 
     def case(self, index: int) -> Case:

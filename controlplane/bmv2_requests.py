@@ -1,30 +1,23 @@
 # SPDX-License-Identifier: MIT
-"""Makes requests of the soft switch's control protocol at simple_switch, for any program."""
+"""Makes requests of the soft switch's control protocol (docs/control-protocol.md) at simple_switch, for any program."""
 
 from __future__ import annotations
 
 import importlib
-import json
-from collections.abc import Iterable
-from pathlib import Path
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from controlplane.bmv2_client import ThriftClients
-from controlplane.schema import Array, Field, by_end
+from controlplane.schema import Array, Field, Table, by_end
 from controlplane.schema_files import from_bmv2
-
-LEAST_PRIORITY = 1 << 20  # simple_switch prefers small numbers
+from controlplane.switch import SwitchError
+from controlplane.tables_file import MOST_PRIORITY
 
 
 class Bmv2Requests:
-    def __init__(self, client: ThriftClients, program: Path) -> None:
-        content = json.loads(program.read_text())
-        self._schema = from_bmv2(content, program.name)
-        self._matches = {
-            table["name"]: [key["match_type"] for key in table["key"]]
-            for pipeline in content["pipelines"]
-            for table in pipeline["tables"]
-        }
+    def __init__(self, client: ThriftClients, content: Mapping[str, Any]) -> None:
+        """`content`: the program as p4c compiles it, parsed."""
+        self._schema = from_bmv2(content, "its program")
         self._sets = {item["name"]: item["compressed_bitwidth"] for item in content["parse_vsets"]}
         self._meters = {item["name"]: item for item in content["meter_arrays"]}
         self._crcs = {
@@ -39,9 +32,13 @@ class Bmv2Requests:
         self._groups = service.Client(TMultiplexedProtocol(TBinaryProtocol(client.transport), "simple_pre_lag"))
 
     def set(self, requests: Iterable[str]) -> None:
+        """Raises SwitchError for a request that simple_switch has not, and exceptions of Thrift."""
         for request in requests:
             name, verb, *words = request.split()
-            getattr(self, f"_{name}_{verb}")(*words)
+            answer = getattr(self, f"_{name}_{verb}", None)
+            if answer is None:
+                raise SwitchError(f"simple_switch has no request '{name} {verb}'")
+            answer(*words)
 
     def register(self, name: str) -> list[int]:
         array = self._schema.registers[name]
@@ -63,25 +60,30 @@ class Bmv2Requests:
             self._standard.bm_parse_vset_add(0, value_set, self._member(value_set, list(words[:at])))
             return
         table = self._schema.table(name)
-        matches = zip(words[:at], self._matches[table.name], table.keys, strict=True)
-        keys = [self._key(*each) for each in matches]
+        keys = [self._key(*each) for each in zip(words[:at], table.keys, strict=True)]
         options = self._types.BmAddEntryOptions()
         rest = list(words[at + 1 :])
         if "priority" in rest:
-            options.priority = LEAST_PRIORITY - int(rest.pop())
+            options.priority = MOST_PRIORITY - int(rest.pop())  # the smallest wins here
             rest.pop()
-        action, arguments = self._schema.action(table, rest[0])
-        data = [_bytes(int(word, 0), argument) for word, argument in zip(rest[1:], arguments, strict=True)]
-        handle = self._standard.bm_mt_add_entry(0, table.name, keys, action, data, options)
+        handle = self._standard.bm_mt_add_entry(0, table.name, keys, *self._action(table, *rest), options)
         self._handles.setdefault(table.name, []).append(handle)
+
+    def _table_default(self, name: str, *words: str) -> None:
+        table = self._schema.table(name)
+        self._standard.bm_mt_set_default_action(0, table.name, *self._action(table, *words))
+
+    def _action(self, table: Table, name: str, *words: str) -> tuple[str, list[bytes]]:
+        action, arguments = self._schema.action(table, name)
+        return action, [_bytes(int(word, 0), argument) for word, argument in zip(words, arguments, strict=True)]
 
     def _member(self, name: str, words: list[str]) -> bytes:
         """The parts of a member have the same width in our programs."""
         part_bytes = self._sets[name] // 8 // len(words)
         return b"".join(int(word, 0).to_bytes(part_bytes, "big") for word in words)
 
-    def _key(self, word: str, match: str, key: Field) -> Any:
-        types = self._types
+    def _key(self, word: str, key: Field) -> Any:
+        types, match = self._types, key.match
         kind = getattr(types.BmMatchParamType, "TERNARY" if match == "optional" else match.upper())
         every = (1 << key.bits) - 1
         if match == "exact":
@@ -97,7 +99,10 @@ class Bmv2Requests:
         return types.BmMatchParam(type=kind, ternary=ternary)
 
     def _register_write(self, name: str, index: str, value: str) -> None:
-        self._standard.bm_register_write(0, self._schema.register(name).name, int(index), int(value, 0))
+        array, number = self._schema.register(name), int(value, 0)
+        if number >= 1 << 63:
+            raise SwitchError(f"register {array.name}, index {index}: Thrift has no numbers above 2^63 - 1")
+        self._standard.bm_register_write(0, array.name, int(index), number)
 
     def _meter_set(self, name: str, index: str, *numbers: str) -> None:
         rate = self._types.BmMeterRateConfig
@@ -107,6 +112,8 @@ class Bmv2Requests:
         if meter["is_direct"]:
             for handle in self._handles[meter["binding"]]:
                 self._standard.bm_mt_set_meter_rates(0, meter["binding"], handle, rates)
+        elif index == "all":
+            self._standard.bm_meter_array_set_rates(0, meter["name"], rates)
         else:
             self._standard.bm_meter_set_rates(0, meter["name"], int(index), rates)
 
@@ -131,6 +138,19 @@ class Bmv2Requests:
         if group:
             config.mgid = int(group[1])
         self._client.simple_switch.mirroring_session_add(int(session), config)
+
+    def _port_set(self, port: str, *settings: str) -> None:
+        """Only `limit_packets N`: the port's link is not simple_switch's."""
+        if settings[::2] != ("limit_packets",):
+            raise SwitchError("simple_switch takes a port's limit_packets only")
+        self._client.simple_switch.set_egress_queue_depth(int(port), int(settings[1]))
+
+    def _queue_set(self, port: str, queue: str, setting: str, value: str) -> None:
+        """`all` or a queue; `rate PPS` or `limit_packets N`."""
+        noun = {"rate": "rate", "limit_packets": "depth"}[setting]
+        switch, where = self._client.simple_switch, [int(port)] if queue == "all" else [int(port), int(queue)]
+        name = f"set_egress_{'' if queue == 'all' else 'priority_'}queue_{noun}"
+        getattr(switch, name)(*where, int(value))
 
 
 def _bytes(value: int, field: Field) -> bytes:
