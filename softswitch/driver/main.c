@@ -23,6 +23,7 @@ static char *packets = DEFAULT_PACKETS;
 static char *frame_bytes = DEFAULT_FRAME_BYTES;
 static char *flows = DEFAULT_FLOWS;
 static char *rate_entries = DEFAULT_RATE_ENTRIES;
+static char *numbers = "";
 
 module_param(ports, charp, 0444);
 MODULE_PARM_DESC(ports, "number of ports; each is a network device: bsw1, bsw2... (default 0: no switch)");
@@ -35,6 +36,9 @@ module_param(flows, charp, 0444);
 MODULE_PARM_DESC(flows, "most flows with settings of their own (default " DEFAULT_FLOWS ")");
 module_param(rate_entries, charp, 0444);
 MODULE_PARM_DESC(rate_entries, "most entries of all schedules of rates (default " DEFAULT_RATE_ENTRIES ")");
+module_param(numbers, charp, 0444);
+MODULE_PARM_DESC(numbers,
+		 "the program's numbers of bsw1, bsw2..., with commas between them (default 1,2,...)");
 
 static void measure(struct executor *executor)
 {
@@ -71,6 +75,34 @@ static int __init read_parameters(struct core_config *config, u32 *port_count)
 		error = read_number("rate_entries", rate_entries, 0, CORE_MAX_RATE_ENTRIES,
 				    &config->rate_entries);
 	return error;
+}
+
+/* Writes the program's number of each port to its counters. */
+static int __init number_ports(struct bsw_switch *owner)
+{
+	char list[256], *rest = list;
+
+	for (u32 index = 0; index < owner->executor.port_count; index++)
+		owner->executor.ports[index].number = index + 1;
+	if (!*numbers)
+		return 0;
+	strscpy(list, numbers, sizeof(list));
+	for (u32 index = 0; index < owner->executor.port_count; index++) {
+		u32 number;
+		int error =
+			read_number("numbers", strsep(&rest, ",") ?: "", 0, PIPELINE_DROP_PORT - 1, &number);
+
+		for (u32 earlier = 0; !error && earlier < index; earlier++)
+			if (owner->executor.ports[earlier].number == number) {
+				pr_err("%s.numbers=%s: has %u twice: no switch\n", KBUILD_MODNAME, numbers,
+				       number);
+				error = -EINVAL;
+			}
+		if (error)
+			return error;
+		owner->executor.ports[index].number = number;
+	}
+	return 0;
 }
 
 static void read_body(uint8_t *to, const void *body, uint32_t offset, uint32_t bytes)
@@ -124,6 +156,8 @@ static int __init create(struct bsw_switch *owner)
 	owner->executor.port_count = port_count;
 	bsw_schedule_init(owner);
 	error = create_core(owner, &config);
+	if (!error)
+		error = number_ports(owner);
 	if (!error)
 		error = bsw_ports_create(owner, config.frame_bytes);
 	if (error)

@@ -192,7 +192,6 @@ static int create_port(struct bsw_switch *owner, u32 index, u32 frame_bytes)
 		port = netdev_priv(device);
 		port->owner = owner;
 		port->counters = &owner->executor.ports[index];
-		port->counters->number = index + 1;
 		eth_hw_addr_set(device, address);
 		device->dev_port = index + 1;
 		device->max_mtu = frame_bytes - ETH_HLEN - VLAN_HLEN;
@@ -200,7 +199,7 @@ static int create_port(struct bsw_switch *owner, u32 index, u32 frame_bytes)
 		netif_carrier_off(device);
 		bsw_moderation_create(port, device);
 		/* The port is complete before register_netdev: from then on it can be opened and frames can arrive. */
-		owner->devices[index] = device;
+		owner->devices[port->counters->number] = device;
 		core_attach_port(owner->executor.core, port->counters->number);
 		error = register_netdev(device);
 	}
@@ -208,7 +207,7 @@ static int create_port(struct bsw_switch *owner, u32 index, u32 frame_bytes)
 		pr_err("creating the network device %s: %pe: no switch\n", name, ERR_PTR(error));
 		if (device)
 			free_netdev(device);
-		owner->devices[index] = NULL;
+		owner->devices[owner->executor.ports[index].number] = NULL;
 	}
 	return error;
 }
@@ -224,7 +223,7 @@ int bsw_ports_create(struct bsw_switch *owner, u32 frame_bytes)
 
 void bsw_ports_destroy(struct bsw_switch *owner)
 {
-	for (u32 index = 0; index < EXECUTOR_MAX_PORTS; index++)
+	for (u32 index = 0; index < PIPELINE_PORTS; index++)
 		if (owner->devices[index]) {
 			unregister_netdev(owner->devices[index]);
 			free_netdev(owner->devices[index]);

@@ -135,7 +135,7 @@ static struct sk_buff *take_due(struct bsw_switch *owner)
 
 	core_advance(core, now_ns);
 	while (!skb && core_take_output(core, now_ns, &output)) {
-		struct net_device *device = owner->devices[output.port - 1];
+		struct net_device *device = owner->devices[output.port];
 
 		skb = receive_skb(netdev_priv(device), device, &output);
 		core_release(core, &output);

@@ -38,7 +38,7 @@ struct bsw_switch {
 	bool delivering; /* the timer's function is running; it sets the timer at its end */
 	void *memory;
 	unsigned int *truesizes;			/* by frame length in bytes; 0: not known yet */
-	struct net_device *devices[EXECUTOR_MAX_PORTS]; /* port number - 1 */
+	struct net_device *devices[PIPELINE_PORTS]; /* by the port's number */
 };
 
 /* ports.c; 0, or -errno after a console line */
