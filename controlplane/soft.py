@@ -7,6 +7,7 @@ Links, flows, lateness and `request` are for the lab; other switches do not have
 from __future__ import annotations
 
 import hashlib
+import ipaddress
 import os
 import re
 import socket
@@ -19,9 +20,9 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from controlplane.identity import refuse_other_program
 from controlplane.lock import only_writer
-from controlplane.program import COPY_BYTES, COUNTERS, MIRROR_SESSION, ProgramEntry, Switch
+from controlplane.program import COPY_BYTES, COUNTERS, MIRROR_SESSION, ProgramEntry, Switch, mac_number
 from controlplane.schema import Field, Schema, Table, short
-from controlplane.switch import Capabilities, Count, ProgramIdentity, Queue, SwitchError
+from controlplane.switch import Capabilities, Collector, Count, ProgramIdentity, Queue, SwitchError
 from controlplane.targets import TARGETS
 
 if TYPE_CHECKING:
@@ -211,6 +212,29 @@ class SoftSwitch(Switch):
 
     def set_mirror_port(self, port: int) -> None:
         self.request("mirror", "set", MIRROR_SESSION, port, "truncate", COPY_BYTES)
+
+    def watch(self, port: int, sender: int, collector: Collector, switch_id: int) -> None:
+        """From now on the switch itself makes a postcard of each packet of `port`'s queue, for any program. Packets
+        that come from the port `sender` and do not reach the queue count as dropped on arrival.
+        """
+        addresses = {
+            "switch_mac": mac_number(collector.switch_mac),
+            "collector_mac": mac_number(collector.collector_mac),
+            "switch_addr": int(ipaddress.IPv4Address(collector.switch_addr)),
+            "collector_addr": int(ipaddress.IPv4Address(collector.collector_addr)),
+            "src_port": collector.src_port,
+            "dst_port": collector.dst_port,
+        }
+        ports = {"sender": sender, "collector": collector.port, "switch_id": switch_id}
+        self.request("watch", "set", port, *_pairs(ports | addresses))
+
+    def watched(self) -> dict[str, dict[int, Count]]:
+        """The counters of `watch`, with the names that our program's counters have."""
+        lines = {name: list(map(int, numbers)) for name, *numbers in map(str.split, self.request("watch", "show"))}
+        port, collector = lines["port"][0], lines["collector"][0]
+        counts = {name: {port: Count(*lines[name])} for name in ("arrivals", "arrival_drops", "departure_drops")}
+        made = {collector: Count(lines["postcards"][0], 0)}
+        return counts | {"arrival_marks": {}, "departure_marks": {port: Count(*lines["marks"])}, "postcards_made": made}
 
     def queue(self, port: int) -> Queue:
         settings = {name: value or None for name, value in self.port(port).items()}

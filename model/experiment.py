@@ -57,6 +57,17 @@ class Program(Record):
 
     compiled: Source
     parameters: dict[str, NotNegative] | None = None
+    # Of a whole program: its tables; its numbers of the sender's and the receiver's port; its addresses, and whose they
+    # are; the scheduler of the bottleneck's queues. None: none; those of the lab; none; one queue.
+    tables: Source | None = None
+    ports: Several[NotNegative] | None = None
+    addresses: dict[str, str] | None = None
+    scheduler: str | None = None
+
+    @property
+    def without_texts(self) -> Program:
+        update = {name: each.without_text for name in ("compiled", "tables") if (each := getattr(self, name))}
+        return self.model_copy(update=update)
 
 
 class Loss(Record):
@@ -255,7 +266,7 @@ class Experiment(Record):
         texts = {
             "congestion_sources": tuple(source.without_text for source in self.congestion_sources),
             "rate_trace": self.rate_trace and self.rate_trace.without_text,
-            "p4": self.p4 and self.p4.model_copy(update={"compiled": self.p4.compiled.without_text}),
+            "p4": self.p4 and self.p4.without_texts,
         }
         return self.model_copy(update={name: value for name, value in texts.items() if value})
 
@@ -292,7 +303,7 @@ class Experiment(Record):
         """Why the literature's predictions do not hold for this link; None if they may."""
         if self.rate_changes:
             return "the rate changes, and the predictions are for a constant rate"
-        if self.has_own_policy:
+        if self.p4:
             return "a policy of the user's drops packets, and by the predictions only a full buffer does"
         return "the link loses packets, and by the predictions only a full buffer does" if self.loss else None
 
@@ -321,6 +332,11 @@ class Experiment(Record):
     def has_own_policy(self) -> bool:
         """Whether a policy of the user's decides about drops and marks, in our program."""
         return self.p4 is not None and self.p4.parameters is not None
+
+    @property
+    def has_own_program(self) -> bool:
+        """Whether a whole program of the user's decides, and the switch's core makes the postcards."""
+        return self.p4 is not None and self.p4.parameters is None
 
     @property
     def queue_rule(self) -> str:

@@ -92,6 +92,8 @@ def ledger(run: Run) -> Entries:
     if has_soft_switch:
         entries |= {name: links.sum_stats(suffix) for name, suffix in _OF_SOFT_PORTS.items()}
         entries |= {name: links.stats.get(name) for name in ("clone_drops", "pool_exhausted", "arrivals_clamped")}
+    if has_soft_switch and run.experiment.has_own_program:
+        entries |= _of_own_program(run, entries)
     if has_hosts:
         entries |= {
             "collector_kernel_drops": collector.kernel_drops,
@@ -111,6 +113,18 @@ def ledger(run: Run) -> Entries:
         "postcards_missing": missing,
         "postcards_duplicate": duplicates,
     }  # fmt: skip
+
+
+def _of_own_program(run: Run, entries: Entries) -> Entries:
+    """What may happen by a whole program of the user's, and is no fault: its queue has a limit (drops elsewhere are
+    faults), and it may clone, recirculate and copy packets to nowhere.
+    """
+    links, port = run.documents.switch.links, run.documents.switch.bottleneck_port
+    all_drops, limit = entries["queue_drops"], links.stats.get(f"port.{port}.queue_drops")
+    names = ("clone_drops", "priority_drops", "recirculation_drops", "multicast_drops", "port_unknown_drops")
+    by_program = {f"program_{name}": links.stats.get(name) for name in names}
+    others = None if all_drops is None or limit is None else all_drops - limit
+    return {"queue_drops": others, "limit_drops": limit, "clone_drops": 0, **by_program}
 
 
 _OF_SOFT_PORTS = {

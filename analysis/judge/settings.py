@@ -35,7 +35,7 @@ POLICY_OF_MODE = {
 def settings_reasons(run: Run, queue: Columns, port: int | None, complete: bool) -> list[str]:
     """One line for each deviation from spec.yaml. `complete`: no postcard is missing, so departures are checkable."""
     source = run.experiment.imported
-    has_policy = not run.experiment.unknown_columns & {"policy", "depth_packets"}
+    has_policy = not run.experiment.unknown_columns & {"policy", "depth_packets"} and not run.experiment.has_own_program
     return [
         *(() if source else _lab_reasons(run)),
         *_switch_reasons(run, port),
@@ -93,7 +93,9 @@ def _switch_reasons(run: Run, port: int | None) -> list[str]:
     if rate is None or asked_rate is None or abs(rate - asked_rate) > rounded * asked_rate:
         of = "packets/s" if unit == "pps" else "bit/s"
         reasons.append(f"settings: port {port} had a rate of {rate} {of}, spec.yaml asks for {asked_rate}")
-    if at.limit_packets and at.limit_packets <= spec.buffer_packets:
+    if spec.has_own_program and (at.limit_bytes or at.limit_packets) != (spec.threshold_bytes or spec.buffer_packets):
+        reasons.append(f"settings: the queue of port {port} did not have the limit that spec.yaml asks for")
+    elif not spec.has_own_program and at.limit_packets and at.limit_packets <= spec.buffer_packets:
         reasons.append(
             f"settings: the switch's own queue holds {at.limit_packets} packets, no more than the policy's "
             f"{spec.buffer_packets}: it may drop silently"
@@ -271,7 +273,7 @@ def _spacing_reasons(run: Run, queue: Columns) -> list[str]:
     wrong = 0
     # A packet that is dropped at its departure takes no link time: the next one leaves earlier than the check says.
     may_drop = run.experiment.mode in EGRESS_MODES
-    if run.experiment.has_own_policy:
+    if run.experiment.p4:
         dropped, how = CARD["POSTCARD_DROPPED"], CARD["POSTCARD_DROPPED"] | CARD["POSTCARD_AT_INGRESS"]
         may_drop = any(((cards["flags"] & how) == dropped).any() for cards in parts(queue, "flags"))
     if not may_drop:

@@ -140,7 +140,7 @@ def bottleneck(run: Run) -> tuple[int | None, Columns]:
     for part in slabs(len(postcards["flags"])):
         cards = rows_of(postcards, part)
         of_port = slice(None) if port is None else cards["egress_port"] == port
-        for key, count in zip(*np.unique(queue_keys(cards)[of_port], return_counts=True), strict=True):
+        for key, count in zip(*np.unique(_queue_keys(run, cards)[of_port], return_counts=True), strict=True):
             counts[int(key)] = counts.get(int(key), 0) + int(count)
     chosen = max(counts, key=lambda key: (counts[key], -key), default=0)
     if counts.get(chosen, 0) == len(postcards["flags"]):
@@ -149,12 +149,18 @@ def bottleneck(run: Run) -> tuple[int | None, Columns]:
         file = ColumnFile(run.directory, kinds(postcards), counts.get(chosen, 0))
         for part in slabs(len(postcards["flags"])):
             cards = rows_of(postcards, part)
-            of_queue = queue_keys(cards) == chosen
+            of_queue = _queue_keys(run, cards) == chosen
             file.append({name: column[of_queue] for name, column in cards.items()})
         queue = file.columns()
     if port is None and counts:
         port = int(queue["egress_port"][0])
     return port, queue
+
+
+def _queue_keys(run: Run, cards: Columns) -> np.ndarray:
+    """`queue_keys`; a program of the user's has all queues of a port as one, whose depth its postcards have."""
+    keys = queue_keys(cards)
+    return keys >> np.uint64(8) if run.experiment.has_own_program else keys
 
 
 def arrivals_in(queue: Columns, start_ns: int, end_ns: int) -> slice:

@@ -94,6 +94,7 @@ class Port(Record):
     rate_pps: Count | None = None
     delay: Count | None = None
     limit_packets: Count | None = None
+    limit_bytes: Count | None = None
     schedule_entries: Count | None = None  # of a port that ever had a schedule, loss or jitter, as the next ones
     schedule_opportunities: Count | None = None
     schedule_start: TimeNs | None = None

@@ -105,6 +105,27 @@ FAULTS = [
 ]
 
 
+def test_program_of_the_users__may_drop_by_its_queues_limit_and_clone_to_nowhere(fresh):
+    directory = fresh()
+    digest = "0" * 64
+    change_spec(directory, p4={"compiled": {"name": "router", "file": "router.json", "sha256": digest}})
+    for path, value in (
+        (("program", "digest"), digest), (("settings", "2", "limit_packets"), 20),
+        (("stats", "port.2.queue_drops"), 3), (("stats", "clone_drops"), 4), (("stats", "priority_drops"), 5),
+    ):  # fmt: skip
+        change(directory, "switch", path, value)
+    found = analyse(directory)
+    assert found.reasons == []
+    entries = ("limit_drops", "program_clone_drops", "program_priority_drops")
+    assert [found.ledger[name] for name in entries] == [3, 4, 5]
+    faults = (
+        ("switch", ("stats", "port.1.queue_drops"), 1, "1 admitted packets were dropped"),
+        ("switch", ("settings", "2", "limit_packets"), 19, "limit that spec.yaml asks for"),
+        ("switch", ("program", "digest"), "1" * 64, "another P4 program"),
+    )
+    assert unnamed(directory, faults) == []
+
+
 def test_verdict__names_each_fault(fresh):
     directory = fresh()
     found = [(fault, reasons_after(directory, *fault[:3])) for fault in FAULTS]

@@ -75,7 +75,8 @@ def _resolved(repetition: Path, stored: Experiment) -> Experiment:
         known["rate_trace"] = _with_text(repetition / RATE_DIRECTORY, stored.rate_trace)
     if stored.p4:
         compiled = _with_text(repetition / own_p4.DIRECTORY, stored.p4.compiled)
-        known["p4"] = stored.p4.model_copy(update={"compiled": compiled})
+        tables = stored.p4.tables and _with_text(repetition / own_p4.DIRECTORY, stored.p4.tables)
+        known["p4"] = stored.p4.model_copy(update={"compiled": compiled, "tables": tables})
     if not NAME.fullmatch(stored.name or ""):
         raise InputError(f"{repetition / SPEC_FILE}: name is not that of a run, so it cannot be repeated")
     if lacks := [f"{name} is missing" for name in OF_A_RUN if getattr(stored, name) is None]:

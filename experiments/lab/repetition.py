@@ -19,7 +19,7 @@ from experiments.machine import interface_losses
 from experiments.machine.cell import RUNTIME
 from experiments.plan.configure import configure
 from experiments.plan.repetition_plan import RunPlan
-from experiments.plan.switches import BOTTLENECK, SWITCH_DAEMONS, Switches, in_the_lab
+from experiments.plan.switches import SWITCH_DAEMONS, Switches, in_the_lab
 from experiments.setup import environment, tcp_memory
 from experiments.spec import disk, topology
 from experiments.spec.topology import RECEIVER, SENDER
@@ -69,7 +69,14 @@ def _run(plan: RunPlan, directory: Path, kernel: Kernel) -> None:
                 kernel.start_programs(directory)
             kernel.settle(division)
             program = directory / plan.setup["p4_json"] if "p4_json" in plan.setup else None
-            with in_the_lab(plan.target, plan.network.switch, kernel.control_socket, program) as switches:
+            with in_the_lab(
+                plan.target,
+                plan.network.switch,
+                kernel.control_socket,
+                program,
+                plan.settings.ports,
+                plan.settings.program is not None,
+            ) as switches:
                 with timed(phases, "configure"):
                     configure(switches, plan.settings)
                     about = {"hosts": environment.hosts(namespaces), "processors": division}
@@ -163,7 +170,7 @@ def carry_traffic(
             start_server(program, user, directory)
     start_ns = kernel.traffic_start_ns()
     if run_plan.settings.rate_schedule:
-        switches.scheduled().start_schedule(BOTTLENECK, start_ns + run_plan.settings.schedule_after_ns)
+        switches.scheduled().start_schedule(switches.ports.receiver, start_ns + run_plan.settings.schedule_after_ns)
     with contextlib.ExitStack() as running, with_the_servers_words():
         if plan.user:
             progress.phase("starting the client")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from experiments.plan.switches import BOTTLENECK, Counters, Switches, packets_waiting
+from experiments.plan.switches import Counters, Switches, packets_waiting
 
 LOG_TAIL_BYTES = 4096
 
@@ -41,14 +41,15 @@ class RunStateReader:
         self.switches = switches
         self.logs = logs
         self.last_mono_ns = time.monotonic_ns()
-        self.last_bytes = bytes_out(switches.measured.counters())
+        self.last_bytes = bytes_out(switches.read_counters(), switches.ports.receiver)
 
     def take(self) -> RunState:
-        counters, now_ns = self.switches.measured.counters(), time.monotonic_ns()
-        now_bytes = bytes_out(counters)
+        counters, now_ns = self.switches.read_counters(), time.monotonic_ns()
+        bottleneck = self.switches.ports.receiver
+        now_bytes = bytes_out(counters, bottleneck)
         throughput_bps = 8e9 * (now_bytes - self.last_bytes) / max(1, now_ns - self.last_mono_ns)
         self.last_mono_ns, self.last_bytes = now_ns, now_bytes
-        drops = [counters[name].get(BOTTLENECK) for name in ("arrival_drops", "departure_drops")]
+        drops = [counters[name].get(bottleneck) for name in ("arrival_drops", "departure_drops")]
         collector, tracer = last_object(self.logs / "collector.log"), last_object(self.logs / "tcp_trace.log")
         return RunState(
             throughput_bps=throughput_bps,
@@ -62,9 +63,9 @@ class RunStateReader:
         )
 
 
-def bytes_out(counters: Counters) -> int:
-    """Frame bytes that the bottleneck queue took in and did not drop. Some may still wait in the queue."""
-    came, *dropped = (counters[name].get(BOTTLENECK) for name in ("arrivals", "arrival_drops", "departure_drops"))
+def bytes_out(counters: Counters, bottleneck: int) -> int:
+    """Frame bytes that the bottleneck's queue took in and did not drop. Some may still wait in the queue."""
+    came, *dropped = (counters[name].get(bottleneck) for name in ("arrivals", "arrival_drops", "departure_drops"))
     return (came.bytes if came else 0) - sum(count.bytes for count in dropped if count)
 
 

@@ -24,6 +24,7 @@ from experiments.plan.run_plan import plan_run
 from experiments.plan.sizes import sizes
 from experiments.setup import environment, playbooks, setup_cache
 from experiments.spec import cc_parameters
+from experiments.spec.lab_ports import Ports
 from lib import owner
 from lib.errors import RunError
 from model.experiment import Experiment
@@ -121,7 +122,10 @@ class VirtualLab(ParallelLab):
 
 def machine_job(plan: RunPlan, directory: Path, processor: int | None, kernel: Path = BUILD) -> MachineJob:
     """The virtual machine of a run: kernel, first program, memory and boot parameters."""
-    switch = {"ports": PORTS, "packets": plan.sizes.pool_packets, "frame_bytes": plan.sizes.frame_bytes, "flows": FLOWS}
+    sizes = {"packets": plan.sizes.pool_packets, "frame_bytes": plan.sizes.frame_bytes}
+    switch: dict[str, int | str] = {"ports": PORTS, **sizes, "flows": FLOWS}
+    if plan.settings.ports != Ports():
+        switch["numbers"] = ",".join(map(str, plan.settings.ports))
     if plan.settings.rate_schedule:
         switch["rate_entries"] = len(plan.settings.rate_schedule.entries)
     parameters = {f"bufferscope_switch.{name}": str(value) for name, value in switch.items()}

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from controlplane.apply import Desired, DesiredPort, plan
@@ -12,7 +12,9 @@ from controlplane.policy import Policy
 from controlplane.program import ProgramEntry
 from controlplane.soft import FlowKey, SoftSwitch
 from controlplane.switch import Collector, Queue
-from experiments.plan.switches import BOTTLENECK, Switches
+from controlplane.tables_file import Request
+from experiments.plan.switches import BOTTLENECK, LAB_PORTS, Switches
+from experiments.spec.lab_ports import QUEUES, Ports
 from experiments.spec.topology import (
     COLLECTOR,
     HOSTS,
@@ -30,6 +32,15 @@ if TYPE_CHECKING:
 SWITCH_ID = 1
 TCP = 6
 POSTCARD_PORT = POSTCARD.const["POSTCARD_UDP_PORT"]
+
+
+@dataclass(frozen=True)
+class OwnProgram:
+    """A whole program of the user's: the requests of its tables, and the limit and scheduler of the bottleneck."""
+
+    requests: tuple[Request, ...]
+    limit: Mapping[str, int]  # limit_packets or limit_bytes
+    scheduler: str | None
 
 
 @dataclass(frozen=True)
@@ -59,6 +70,8 @@ class SwitchSettings:
     # Of a user's policy: (table, action) -> arguments of the default action.
     policy_parameters: Mapping[tuple[str, str], Mapping[str, int]] = field(default_factory=dict)
     random_seed: int | None = None  # of the P4 program's random numbers
+    program: OwnProgram | None = None  # None: our program
+    ports: Ports = LAB_PORTS
 
 
 @dataclass(frozen=True)
@@ -88,6 +101,9 @@ def configure(switches: Switches, settings: SwitchSettings, attached: Attached =
     half-configured switch.
     """
     measured = switches.measured
+    if settings.program:
+        _configure_own(switches, settings, settings.program, attached)
+        return
     ports = {BOTTLENECK: DesiredPort(str(BOTTLENECK), settings.policy, SWITCH_ID)}
     if isinstance(measured, SoftSwitch):
         _set_links(measured, settings)
@@ -114,13 +130,37 @@ def configure(switches: Switches, settings: SwitchSettings, attached: Attached =
         change.do()
 
 
+def _configure_own(switches: Switches, settings: SwitchSettings, program: OwnProgram, attached: Attached) -> None:
+    """Makes the soft switch ready with a program that has no policies and postcards: its core makes the postcards."""
+    switch = switches.scheduled()
+    _set_links(switch, settings)
+    switch.set_port(settings.ports.receiver, **program.limit)
+    if program.scheduler:
+        switch.request("queue", "scheduler", settings.ports.receiver, program.scheduler, "queues", QUEUES)
+    for link, rate_bps in settings.shared_links_bps.items():
+        switch.set_link(link, rate_bps)
+    switch.set_flows(settings.flow_settings)
+    if settings.rate_schedule:
+        switch.set_schedule(settings.ports.receiver, settings.rate_schedule)
+    if settings.loss:
+        switch.set_loss(settings.ports.receiver, settings.loss, settings.loss_seed)
+    if settings.jitter:
+        switch.set_jitter(settings.ports.receiver, settings.jitter, settings.jitter_seed)
+    if settings.random_seed is not None:
+        switch.request("random", "seed", settings.random_seed)
+    collector = replace(attached.collector, port=settings.ports.collector)
+    switch.watch(settings.ports.receiver, settings.ports.sender, collector, SWITCH_ID)
+    switch.install(program.requests)
+
+
 def _set_links(switch: SoftSwitch, settings: SwitchSettings) -> None:
     """The bottleneck towards the receiver, and propagation delay in both directions."""
-    _set_port(switch, RECEIVER.port, settings.rate_bps, settings.forth_ns)
+    ports = settings.ports
+    _set_port(switch, ports.receiver, settings.rate_bps, settings.forth_ns)
     if settings.drop_cost_permille:
-        switch.set_port(RECEIVER.port, drop_cost=settings.drop_cost_permille)
-    _set_port(switch, SENDER.port, 0, settings.back_ns, settings.nic_rate_bps)
-    _set_port(switch, COLLECTOR.port, 0, 0)
+        switch.set_port(ports.receiver, drop_cost=settings.drop_cost_permille)
+    _set_port(switch, ports.sender, 0, settings.back_ns, settings.nic_rate_bps)
+    _set_port(switch, ports.collector, 0, 0)
 
 
 def _set_delay_line(line: SoftSwitch, settings: SwitchSettings, attached: Attached) -> None:

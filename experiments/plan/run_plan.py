@@ -21,11 +21,11 @@ from experiments.machine import host, p4_program
 from experiments.machine.cell import RUNTIME
 from experiments.plan import cost
 from experiments.plan.bpf_programs import NO_PROGRAMS, BpfPrograms
-from experiments.plan.configure import TCP, SwitchSettings
+from experiments.plan.configure import TCP, OwnProgram, SwitchSettings
 from experiments.plan.repetition_plan import Durations, RunPlan
 from experiments.plan.sizes import sizes
 from experiments.plan.switches import BOTTLENECK
-from experiments.spec import demand, own_p4, pacing, programs, tcp_options, topology
+from experiments.spec import demand, own_p4, own_program, pacing, programs, tcp_options, topology
 from experiments.spec.topology import HOSTS, RECEIVER, SENDER, Network
 from experiments.spec.traffic import (
     CLIENT_PORT_OFFSETS,
@@ -81,7 +81,7 @@ def plan_run(spec: Experiment, repetition: int, bpf: BpfPrograms = NO_PROGRAMS) 
         stored_spec=of.stored.dump(),
         congestion_sources=[source.dump() for source in spec.congestion_sources or ()],
         rate_trace=[spec.rate_trace.dump()] if spec.rate_trace else [],
-        p4=[spec.p4.compiled.dump()] if spec.p4 else [],
+        p4=[source.dump() for source in (spec.p4.compiled, spec.p4.tables) if source] if spec.p4 else [],
         congestion_controls=tuple(sorted({cc for group in spec.with_settings if (cc := group.cc)})),
         cc_parameters=spec.cc_parameters or {},
         network=network(spec),
@@ -138,6 +138,13 @@ def queue(spec: Experiment, port: int) -> Queue:
 def _has_own_process(spec: Experiment) -> bool:
     """Whether the soft switch is a process with a program of the user's."""
     return spec.p4 is not None and spec.target == "soft" and spec.switch == "process"
+
+
+def _own_program(spec: Experiment) -> OwnProgram | None:
+    if not spec.p4 or not spec.has_own_program:
+        return None
+    limit = {"limit_bytes": spec.threshold_bytes} if spec.threshold_bytes else {"limit_packets": spec.buffer_packets}
+    return OwnProgram(tuple(own_program.requests(spec.p4)), limit, spec.p4.scheduler)
 
 
 def policy(spec: Experiment) -> Policy:
@@ -284,6 +291,8 @@ class _Repetition:
             jitter_seed=self._link_seed("jitter"),
             policy_parameters=own_p4.default_actions(spec.p4) if spec.p4 else {},
             random_seed=self._link_seed("P4") if spec.p4 else None,
+            program=_own_program(spec),
+            ports=own_program.ports(spec.p4),
         )
 
     def _link_seed(self, what: str) -> int:

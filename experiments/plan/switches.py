@@ -19,10 +19,12 @@ from controlplane.targets import RUN_TARGETS, TARGETS, connect
 from experiments.machine.cell import RUNTIME
 from experiments.plan import clock_join
 from experiments.spec import topology
+from experiments.spec.lab_ports import Ports
 from experiments.spec.topology import HOSTS, LINE_TO_RECEIVER, LINE_TO_SENDER, RECEIVER
 from lib import syscalls
 
 BOTTLENECK = RECEIVER.port
+LAB_PORTS = Ports()
 CONTROL_SOCKET = RUNTIME / "switch.sock"
 Counters = dict[str, dict[int, Count]]
 # For a switch other than the soft switch, namespace, host of the inventory and daemon have the same name.
@@ -35,6 +37,8 @@ class Switches:
 
     measured: Switch
     links: SoftSwitch | None
+    ports: Ports = LAB_PORTS
+    own_program: bool = False  # a whole program of the user's runs; the soft switch itself watches the queue
 
     @property
     def line(self) -> SoftSwitch | None:
@@ -44,7 +48,7 @@ class Switches:
     @property
     def bottleneck_link(self) -> int:
         """The port of `links` towards the receiver."""
-        return LINE_TO_RECEIVER if self.line else BOTTLENECK
+        return LINE_TO_RECEIVER if self.line else self.ports.receiver
 
     def scheduled(self) -> SoftSwitch:
         """The switch whose rate can change during a run. Raises SwitchError."""
@@ -58,9 +62,15 @@ class Switches:
             raise SwitchError(f"{self.measured} has no links, and no delay line is behind it: no loss, no jitter")
         return self.links
 
+    def read_counters(self) -> Counters:
+        """P4 counters of the measured switch; its own, with the same names, if the program is the user's."""
+        if self.own_program and isinstance(self.measured, SoftSwitch):
+            return self.measured.watched()
+        return self.measured.counters()
+
     def counters(self) -> dict[str, dict[str, dict[str, int]]]:
-        """P4 counters of the measured switch, for JSON."""
-        return plain(self.measured.counters())
+        """`read_counters`, for JSON."""
+        return plain(self.read_counters())
 
     def about(self) -> dict[str, Any]:
         """Name and digest of the P4 program, and facts about the switch that runs it."""
@@ -84,12 +94,12 @@ class Switches:
             "target": measured.target,
             "capabilities": asdict(measured.capabilities),
             "program": self.about(),
-            "bottleneck_port": BOTTLENECK,
+            "bottleneck_port": self.ports.receiver,
             "stats": measured.target_counters(),
             "counters": self.counters(),
         }
         if isinstance(measured, SoftSwitch):
-            return state | _soft_state(measured, [host.port for host in HOSTS])
+            return state | _soft_state(measured, list(self.ports))
         settings = {str(host.port): asdict(measured.queue(host.port)) for host in HOSTS}
         line = self.line
         ports = [LINE_TO_SENDER, LINE_TO_RECEIVER]
@@ -111,7 +121,7 @@ class Switches:
 
     def queue_length(self) -> int:
         """Packets in the bottleneck queue now."""
-        return packets_waiting(self.measured.counters())
+        return packets_waiting(self.read_counters())
 
     def frames_moved(self) -> dict[str, int]:
         """Counters that change only if a frame passes the links."""
@@ -140,13 +150,16 @@ def _soft_state(switch: SoftSwitch, ports: list[int]) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def in_the_lab(target: str, namespace: str, control: Path, program: Path | None = None) -> Iterator[Switches]:
+def in_the_lab(
+    target: str, namespace: str, control: Path, program: Path | None = None, ports: Ports = LAB_PORTS,
+    own_program: bool = False,
+) -> Iterator[Switches]:  # fmt: skip
     """Connections to the started switches: `target` in its `namespace`, and the soft switch at `control`. `program`:
     the JSON of the target's program, if it is the user's.
     """
     with SoftSwitch(control) as soft:
         if target == "soft":
-            yield Switches(soft, soft)
+            yield Switches(soft, soft, ports, own_program)
             return
         with syscalls.in_network_namespace(topology.netns(namespace)):
             measured = connect(target, TARGETS[target].address, program)

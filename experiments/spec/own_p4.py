@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from typing import Any
 
 from model.experiment import Program, Source
 from p4src.compile import policy
@@ -35,12 +36,11 @@ def read(value: object) -> OwnP4:
     except CannotCompile as error:
         raise ValueError(str(error)) from None
     content = compiled.json
-    if not policy.is_policy(content):
-        raise ValueError("is a whole program, no policy in ours; give a policy (docs/your-aqm.md)")
-    if policy.outdated(content):
+    parameters = policy.parameters(content) if policy.is_policy(content) else None
+    if parameters is not None and policy.outdated(content):
         raise ValueError("was composed with another version of bufferscope's P4 program; compile it again from its .p4")
     program = OwnP4(compiled.name, compiled.text)
-    object.__setattr__(program, "parameters", policy.parameters(content))
+    object.__setattr__(program, "parameters", parameters)
     return program
 
 
@@ -58,12 +58,19 @@ def read_parameters(value: object) -> dict[str, str]:
     return result
 
 
-def resolve(program: OwnP4 | None, given: Mapping[str, str] | None) -> Program | None:
-    """The program with all its parameters; a wrong one has its default (see `wrong`)."""
+def resolve(spec: Any) -> Program | None:
+    """The program of the keys P4, POLICY, TABLES, ... with all its parameters; a wrong one has its default (see
+    `wrong`).
+    """
+    program, given = spec.p4, spec.policy
     if not program:
         return None
     known = program.parameters
-    return program_of(program, None if known is None else policy.values(known, given or {})[0])
+    if known is not None:
+        return program_of(program, policy.values(known, given or {})[0])
+    scheduler = None if spec.scheduler == "fifo" else spec.scheduler
+    needs = {"tables": spec.tables, "ports": spec.ports, "addresses": spec.addresses, "scheduler": scheduler}
+    return program_of(program).model_copy(update=needs)
 
 
 def program_of(program: P4Program, parameters: dict[str, int] | None = None) -> Program:

@@ -111,7 +111,7 @@ def _experiment(run: Words, groups: list[Words], host: Host) -> Experiment:
         drop_cost_permille=None if drop_cost is None else int(drop_cost * 1000) or None,
         **changes,
         bdp_rate_bps=None if bdp_bps == rate_bps else bdp_bps,
-        p4=own_p4.resolve(spec.p4, spec.policy),
+        p4=own_p4.resolve(spec),
         loss=spec.loss,
         jitter=spec.jitter,
     )

@@ -18,7 +18,7 @@ from controlplane.switch import Capabilities
 from controlplane.targets import TARGETS
 from experiments.machine import cell
 from experiments.machine.host import ALLOWED, Host
-from experiments.spec import demand, own_p4, pacing, programs, tcp_options
+from experiments.spec import demand, own_p4, own_program, pacing, programs, tcp_options
 from experiments.spec.congestion import BPF
 from experiments.spec.disk import IPERF3_STREAM_BYTES
 from experiments.spec.keys import KEYS
@@ -54,7 +54,8 @@ VALUES_NEED = WORDS_NEED | {
     "access": ("traffic", "access_links"), "ack_delay": ("rtt", "rtts"), "arrivals": ("traffic", "load", "flows"),
     "buf": ("rate", "rtt", "rtts", "rtt_spread", "jitter"), "duration": ("rtt", "warmup"),
     "ecn_threshold": ("buf", "rate", "rtt", "mtu"), "generator": ("traffic", "clock"), "rate": TIMES,
-    "policy": ("p4",), "rtt_spread": ("traffic", "rtts", "access_links", "servers"),
+    "policy": ("p4",), "tables": ("p4", "ports", "addresses"),
+    "rtt_spread": ("traffic", "rtts", "access_links", "servers"),
     "servers": ("traffic", "rtts", "access_links"), "start": ("traffic", *TIMES),
     "start_spread": ("traffic", "generator"), "stop": ("traffic", *TIMES),
 }  # fmt: skip
@@ -108,6 +109,13 @@ def without_meaning(words: Words, host: Host) -> Iterator[Error]:
         yield Error("policy", "has no meaning here; allowed: with P4 only")
     for problem in own_p4.wrong(spec.p4, spec.policy or {}) if spec.p4 else ():
         yield Error("policy", problem)
+    given = words.given.keys()
+    for key, problem in own_program.wrong(own_p4.resolve(spec), dict.fromkeys(given)):
+        yield Error(key, problem)
+    whole = spec.p4 is not None and spec.p4.parameters is None
+    if whole and (spec.target != "soft" or (spec.ports and words.clock(host) == "real")):
+        yield Error("p4", "is a whole program, whose queue only the soft switch watches; allowed: with TARGET=soft, "
+                    "and PORTS with CLOCK=virtual")  # fmt: skip
     if spec.p4 and (spec.mode != "tail-drop" or spec.target not in POLICY_TARGETS or spec.switch == SIMULATOR):
         yield Error("p4", "replaces the policy of our P4 program; allowed: with MODE=tail-drop (BUF is its limit), "
                     f"TARGET={' or '.join(POLICY_TARGETS)}, and no SWITCH=ns3")  # fmt: skip

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: MIT
+"""TABLES, PORTS, ADDRESSES and SCHEDULER: what a whole P4 program of the user's (P4) needs besides itself.
+
+The lab stays as it is; the file of tables is read with the lab's addresses in place of the program's, and the switch's
+ports have the program's numbers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from controlplane import tables_file
+from controlplane.schema_files import from_bmv2
+from controlplane.switch import SwitchError
+from controlplane.tables_file import Request
+from experiments.spec.lab_ports import Ports
+from experiments.spec.topology import RECEIVER, SENDER
+from model.experiment import Program, Source
+
+SCHEDULERS = ("fifo", "strict", "drr")
+PORTS_FORM = "the program's numbers of the sender's and the receiver's port: 1,2"
+ADDRESSES_FORM = "ADDRESS=sender or ADDRESS=receiver, several with commas: 10.0.1.1=sender,00:00:00:00:01:01=sender"
+NAMES = {host.name: host for host in (SENDER, RECEIVER)}
+MOST_PORT = tables_file.MOST_PORT
+
+
+def read_tables(value: object) -> Source:
+    """Raises ValueError; its message continues a sentence that begins with the value."""
+    path = Path(str(value)).expanduser()
+    try:
+        text = tables_file.read_text(path)
+    except SwitchError as error:
+        raise ValueError(f"cannot be read: {str(error).partition(': ')[2]}") from None
+    return Source(name=path.stem, file=path.name, sha256=hashlib.sha256(text.encode()).hexdigest(), text=text)
+
+
+def read_ports(value: object) -> tuple[int, int]:
+    match = re.fullmatch(r"([0-9]{1,3}),([0-9]{1,3})", str(value).replace(" ", ""))
+    numbers = (int(match[1]), int(match[2])) if match else (0, 0)
+    if numbers[0] == numbers[1] or max(numbers) > MOST_PORT:
+        raise ValueError(f"is not a pair of different ports from 0 to {MOST_PORT}; allowed: {PORTS_FORM}")
+    return numbers
+
+
+def read_addresses(value: object) -> dict[str, str]:
+    given = value if isinstance(value, Mapping) else None
+    pairs = [(str(name), str(host)) for name, host in given.items()] if given else []
+    for word in () if given else str(value).replace(",", " ").split():
+        name, _, host = word.rpartition("=")
+        pairs.append((name, host))
+    for name, host in pairs:
+        if host not in NAMES or not re.fullmatch(r"[0-9a-fA-F.:]+(/[0-9]{1,3})?", name):
+            raise ValueError(f"cannot be read at '{name}={host}'; allowed: {ADDRESSES_FORM}")
+    if not pairs or len(dict(pairs)) < len(pairs):
+        raise ValueError(f"names no address, or one twice; allowed: {ADDRESSES_FORM}")
+    return dict(pairs)
+
+
+def ports(program: Program | None) -> Ports:
+    """The collector has a port that the program does not know."""
+    if not program or not program.ports:
+        return Ports()
+    free = next(number for number in range(Ports().collector, MOST_PORT) if number not in program.ports)
+    sender, receiver = program.ports
+    return Ports(sender, receiver, free)
+
+
+def requests(program: Program) -> list[Request]:
+    """The requests of the tables. The links are the lab's: RATE and BUF replace the rate and the length of queues that
+    the file sets. Raises SwitchError.
+    """
+    if not program.tables:
+        return []
+    schema = from_bmv2(json.loads(program.compiled.text or ""), program.compiled.file)
+    at, tables, words = ports(program), program.tables, _words(program.addresses or {})
+    found = tables_file.parse(tables.file, tables.text or "", schema, (at.sender, at.receiver), words)
+    return [each for each in found if each.command not in (tables_file.RATE_COMMAND, tables_file.DEPTH_COMMAND)]
+
+
+def _words(addresses: Mapping[str, str]) -> dict[str, str]:
+    """The program's addresses -> the lab's, in the form in which the file has them."""
+    words = {}
+    for address, name in addresses.items():
+        host, (value, slash, _) = NAMES[name], address.partition("/")
+        if value.count(":") == 5 and "::" not in value:
+            words[address] = host.mac
+        else:
+            of_host, bits = (host.ipv6, 128) if ":" in value else (host.ipv4, 32)
+            words[address] = f"{of_host}/{bits}" if slash else of_host
+    return words
+
+
+def wrong(program: Program | None, given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """(key, problem) of TABLES, PORTS, ADDRESSES and SCHEDULER."""
+    whole = program is not None and program.parameters is None
+    for key in ("tables", "ports", "addresses", "scheduler"):
+        if key in given and not whole:
+            yield key, "has no meaning here; allowed: with a whole program as P4 only"
+    if "addresses" in given and "tables" not in given:
+        yield "addresses", "has no meaning here; allowed: with TABLES only, whose addresses it replaces"
+    if program is None or not whole:
+        return
+    try:
+        requests(program)
+    except SwitchError as error:
+        yield "tables", f"cannot be used: {error}"
