@@ -105,6 +105,8 @@ def wrong(program: Program | None, given: Mapping[str, Any]) -> Iterator[tuple[s
         yield "addresses", "has no meaning here; allowed: with TABLES only, whose addresses it replaces"
     if program is None or not whole:
         return
+    if program.tables and program.tables.file == program.compiled.file:
+        yield "tables", "has the name of the program's JSON, beside which a run stores it; allowed: another name"
     try:
         requests(program)
     except SwitchError as error:

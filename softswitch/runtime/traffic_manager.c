@@ -216,7 +216,7 @@ void traffic_depart(struct core *core)
 	} else if (unlikely(packet->packet.std.again_fields)) {
 		pipeline_deparse(core->pipeline, &packet->packet);
 		if (unlikely(packet->watched))
-			watch_recirculated(core, packet);
+			watch_recirculated(packet);
 		recirculation_send(core, packet, now_ns);
 	} else {
 		port->link = port->head_finish;

@@ -114,14 +114,6 @@ static void meet_queue(struct core *core, struct postcard *card, const struct co
 	card->packet_bytes = (uint16_t)packet->queue_bytes;
 }
 
-/* From now on the packet's next fate is to be reported. */
-static void begin(struct core *core, struct core_packet *packet, const struct watched_packet *record)
-{
-	packet->watched = record->sent ? WATCH_SENT : WATCH_OTHER;
-	if (record->sent)
-		count(&core->watch.arrivals, packet->queue_bytes);
-}
-
 static void forget_addresses(struct postcard *card)
 {
 	card->flags = card->ip_protocol = card->tcp_flags = 0;
@@ -163,15 +155,40 @@ void watch_arrived(struct core *core, struct core_packet *packet)
 	read_headers(card, packet->packet.frame, packet_resident_bytes(packet));
 	meet_queue(core, card, packet, core->now_ns);
 	record->came_with_ce = ecn_of(packet->packet.frame, packet_resident_bytes(packet)) == ECN_CE;
-	record->sent = packet->port == core->watch.sender;
-	begin(core, packet, record);
+	packet->watched = packet->port == core->watch.sender ? WATCH_SENT : WATCH_OTHER;
+	if (packet->watched == WATCH_SENT)
+		count(&core->watch.arrivals, packet->queue_bytes);
+}
+
+/* A drop at departure if the packet was in the queue, else at arrival. */
+static void report_drop(struct core *core, const struct core_packet *packet, struct postcard *card)
+{
+	bool left = packet->watched == WATCH_LEFT || packet->watched == WATCH_AROUND;
+
+	card->flags |= POSTCARD_DROPPED | (left ? 0 : POSTCARD_AT_INGRESS);
+	if (packet->watched == WATCH_QUEUED)
+		card->queue_id = packet->packet.std.qid; /* it refuses the packet */
+	count(left ? &core->watch.departure_drops : &core->watch.arrival_drops, card->packet_bytes);
+	send_card(core, card);
+}
+
+/* A recirculated packet comes to the queue again: its earlier stay took no link time, like that of a dropped packet. */
+static void report_stay(struct core *core, const struct core_packet *packet)
+{
+	struct postcard card = record_of(core, packet)->card;
+
+	forget_addresses(&card);
+	report_drop(core, packet, &card);
+	record_of(core, packet)->card.sojourn_ns = 0;
 }
 
 void watch_queued(struct core *core, uint16_t port, struct core_packet *packet, uint64_t now_ns)
 {
 	if (port != core->watch.port)
 		return;
-	if (packet->watched == WATCH_OTHER)
+	if (packet->watched == WATCH_AROUND)
+		report_stay(core, packet);
+	if (packet->watched != WATCH_SENT)
 		count(&core->watch.arrivals, packet->queue_bytes);
 	packet->watched = WATCH_QUEUED;
 	meet_queue(core, &record_of(core, packet)->card, packet, now_ns);
@@ -182,17 +199,8 @@ void watch_left(struct core *core, struct core_packet *packet, uint64_t now_ns)
 	if (packet->watched != WATCH_QUEUED)
 		return;
 	packet->watched = WATCH_LEFT;
+	record_of(core, packet)->card.queue_id = packet->packet.std.qid;
 	record_of(core, packet)->card.sojourn_ns = (now_ns - packet->enqueue_ns) & CORE_TIME_MASK;
-}
-
-static void drop(struct core *core, struct core_packet *packet, struct watched_packet *record)
-{
-	bool left = packet->watched == WATCH_LEFT;
-
-	record->card.flags |= POSTCARD_DROPPED | (left ? 0 : POSTCARD_AT_INGRESS);
-	record->card.queue_id = packet->watched == WATCH_SENT ? 0 : packet->packet.std.qid;
-	count(left ? &core->watch.departure_drops : &core->watch.arrival_drops, record->card.packet_bytes);
-	send_card(core, &record->card);
 }
 
 void watch_departed(struct core *core, struct core_packet *packet)
@@ -204,7 +212,6 @@ void watch_departed(struct core *core, struct core_packet *packet)
 		return;
 	}
 	packet->watched = WATCH_NONE;
-	record->card.queue_id = packet->packet.std.qid;
 	if (!record->came_with_ce && ecn_of(packet->packet.frame, packet_resident_bytes(packet)) == ECN_CE) {
 		record->card.flags |= POSTCARD_CE_MARKED;
 		count(&core->watch.marks, record->card.packet_bytes);
@@ -212,23 +219,16 @@ void watch_departed(struct core *core, struct core_packet *packet)
 	send_card(core, &record->card);
 }
 
-void watch_recirculated(struct core *core, struct core_packet *packet)
+void watch_recirculated(struct core_packet *packet)
 {
-	struct watched_packet *record = record_of(core, packet);
-	struct watched_packet stay = *record;
-
-	if (packet->watched != WATCH_LEFT)
-		return;
-	forget_addresses(&stay.card);
-	drop(core, packet, &stay);
-	record->card.sojourn_ns = 0;
-	begin(core, packet, record);
+	if (packet->watched == WATCH_LEFT)
+		packet->watched = WATCH_AROUND;
 }
 
 void watch_ended(struct core *core, struct core_packet *packet)
 {
 	if (packet->watched != WATCH_OTHER)
-		drop(core, packet, record_of(core, packet));
+		report_drop(core, packet, &record_of(core, packet)->card);
 	packet->watched = WATCH_NONE;
 }
 
@@ -248,7 +248,6 @@ void watch_cloned(struct core *core, const struct core_packet *original, struct 
 	struct watched_packet *record = record_of(core, clone);
 
 	*record = *record_of(core, original);
-	record->sent = false;
 	forget_addresses(&record->card);
 	clone->watched = WATCH_OTHER;
 }

@@ -5,7 +5,7 @@
  * A packet from the sender's port that does not reach the queue was dropped at its arrival: by ingress, by a limit of the
  * queue, or because it left through another port. A packet that left the queue and not the port was dropped at its
  * departure. A packet that leaves with CE and came without was marked here. The addresses are those with which the packet
- * came; a clone, a further copy, and a stay in the queue after which egress recirculated the packet have none.
+ * came; a clone, a further copy, and a stay in the queue that a recirculated packet repeats have none.
  */
 #ifndef SOFTSWITCH_WATCH_H
 #define SOFTSWITCH_WATCH_H
@@ -23,11 +23,11 @@ enum watch_state {
 	WATCH_SENT,   /* from the sender, and in no queue yet */
 	WATCH_QUEUED, /* the queue has the packet, or refuses it now */
 	WATCH_LEFT,   /* it left the queue at this moment */
+	WATCH_AROUND, /* it left the queue, and egress recirculated it */
 };
 
 struct watched_packet {
 	struct postcard card;
-	bool sent; /* it came from the sender's port */
 	bool came_with_ce;
 };
 
@@ -55,7 +55,7 @@ void watch_queued(struct core *core, uint16_t port, struct core_packet *packet, 
 void watch_left(struct core *core, struct core_packet *packet, uint64_t now_ns);
 /* After the deparser: the packet is on its way. */
 void watch_departed(struct core *core, struct core_packet *packet);
-void watch_recirculated(struct core *core, struct core_packet *packet);
+void watch_recirculated(struct core_packet *packet);
 /* The packet is gone: packet_pool_put calls this last. */
 void watch_ended(struct core *core, struct core_packet *packet);
 /* A multicast copy for `port`: the first for the watched queue stands for the packet itself. */
