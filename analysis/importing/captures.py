@@ -115,7 +115,12 @@ def placed(cards: Cards) -> tuple[Cards, int]:
 def _contents(path: Path, kind: PostcardKind) -> CaptureContents:
     """The postcards of one kind, and the counts of the other packets."""
     layout = kind.layout
-    parts = [layout.columns(np.zeros((0, layout.length), dtype=np.uint8))]
+    narrow = {name: f"u{max(1 << (bits - 1).bit_length(), 8) // 8}" for name, bits in layout.fields if bits <= 64}
+
+    def narrowed(columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        return {name: values.astype(narrow.get(name, "u8")) for name, values in columns.items()}
+
+    parts = [narrowed(layout.columns(np.zeros((0, layout.length), dtype=np.uint8)))]
     times = [np.zeros(0, dtype=np.int64)]
     others = malformed = cut_short = 0
     with Capture(path) as capture:
@@ -126,13 +131,13 @@ def _contents(path: Path, kind: PostcardKind) -> CaptureContents:
             rows = np.flatnonzero(has_length & is_whole)
             fields = layout.columns(frames.rows[rows[:, None], at[rows][:, None] + np.arange(layout.length)])
             good = fields[kind.mark] == kind.value
-            parts.append({name: values[good] for name, values in fields.items()})
+            parts.append(narrowed({name: values[good] for name, values in fields.items()}))
             times.append(frames.real_ns[rows[good]])
             short, other = int((has_length & ~is_whole).sum()), int((payload_bytes == -1).sum())
             cut_short, others = cut_short + short, others + other
             malformed += len(at) - other - short - int(good.sum())
         damage = capture.damage
-    fields = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    fields = {name: np.concatenate([part.pop(name) for part in parts]) for name in list(parts[0])}
     return CaptureContents(kind.cards(fields, np.concatenate(times)), others, malformed, cut_short, damage)
 
 

@@ -50,10 +50,11 @@ def _import(asked: Asked) -> int:
             )
         ((_, read),) = sources.find(asked)
         experiment, repetition = read(), asked.output / REPETITION
+        can_replay = experiment.can_replay
         status = _experiment(experiment, asked.output)
         if repetition.exists():
             what_if = f", or ask for another buffer: make replay RUN={shlex.quote(str(repetition))} BUF=50p"
-            say(f"next: open {shlex.quote(str(repetition / PAGE))}{what_if * experiment.can_replay}")
+            say(f"next: open {shlex.quote(str(repetition / PAGE))}{what_if * can_replay}")
         return status
     statuses = []
     for name, read in sources.find(asked):
@@ -96,6 +97,7 @@ def _import_one(experiment: sources.SourceExperiment, repetition: Path) -> int:
                 scratch, experiment.cards, experiment.events, experiment.depths, experiment.conditions,
                 experiment.source,
             )  # fmt: skip
+            experiment.cards = experiment.events = None  # the analysis reads them from the raw files
             with drawing_pool() as pool:
                 status = replay(scratch, pool, shown=repetition)
             if status == Exit.DONE:

@@ -104,8 +104,10 @@ class Cards:
     cell_bytes: int | None = None  # size of a cell, if depths are in cells of a buffer
     turn_ns: int | None = None  # times are known up to a multiple of this
 
-    def only(self, rows: np.ndarray) -> Cards:
-        """Some of the postcards: a mask, or row numbers."""
+    def only(self, rows: np.ndarray | slice) -> Cards:
+        """Some of the postcards: a mask, row numbers, or a slice; these postcards if the mask has all."""
+        if isinstance(rows, np.ndarray) and rows.dtype == np.bool_ and rows.all():
+            return self
         columns = {name: values[rows] for name, values in self.columns.items()}
         return replace(self, columns=columns, addresses=self.addresses.only(rows))
 
@@ -116,6 +118,8 @@ def joined_cards(parts: list[Cards]) -> Cards:
     """
     if len({(*sorted(part.columns), part.cell_bytes) for part in parts}) > 1:
         raise InputError("FROM names postcards of two kinds; allowed: files of one kind, such as a rotated capture")
+    if len(parts) == 1:
+        return parts[0]
     parts = sorted(parts, key=lambda part: part.columns["mono_ns"][0])
     columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in parts[0].columns}
     return replace(parts[0], columns=columns, addresses=Addresses.joined([part.addresses for part in parts]))
@@ -144,6 +148,11 @@ class Events:
     cut: int = 0  # incomplete last lines
     back_ns: int = 0  # the longest step back between two lines
 
+    def only(self, rows: np.ndarray | slice) -> Events:
+        """Some of the events: a mask, row numbers, or a slice."""
+        columns = {name: values[rows] for name, values in self.columns.items()}
+        return replace(self, columns=columns, addresses=self.addresses.only(rows), digests=self.digests[rows])
+
 
 @dataclass
 class Addresses:
@@ -158,8 +167,8 @@ class Addresses:
     def joined(cls, parts: list[Addresses]) -> Addresses:
         return cls(*map(np.concatenate, zip(*(vars(part).values() for part in parts), strict=True)))
 
-    def only(self, rows: np.ndarray) -> Addresses:
-        """Those of some rows: a mask, or row numbers."""
+    def only(self, rows: np.ndarray | slice) -> Addresses:
+        """Those of some rows: a mask, row numbers, or a slice."""
         return Addresses(*(values[rows] for values in vars(self).values()))
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import gzip
 import io
 import zlib
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -228,9 +227,7 @@ def without_copies(events: Events) -> tuple[Events, int]:
     probes = events.columns["event"] == PROBE
     if np.count_nonzero(probes[rows]) == np.count_nonzero(probes):
         return events, 0
-    columns = {name: values[rows] for name, values in events.columns.items()}
-    kept = replace(events, columns=columns, addresses=events.addresses.only(rows), digests=events.digests[rows])
-    return kept, len(events.digests) - len(rows)
+    return events.only(rows), len(events.digests) - len(rows)
 
 
 def read_cards(path: Path) -> tuple[Cards, int]:

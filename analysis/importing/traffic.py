@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from analysis.importing.fields import Cards, Events
+from analysis.importing.fields import Addresses, Cards, Events
 from analysis.join.join import TCP_SYN
+from analysis.read.columns import slabs
 from analysis.read.flows import PROTOCOL_NUMBERS, WORDS, FiveTuple, Flows, FlowTable
 from lib.errors import InputError
 from lib.terminal import counted
@@ -43,7 +44,7 @@ class Traffic:
 def find(cards: Cards | None, events: Events | None, most: int | None) -> Traffic:
     """The traffic, of at most `most` flows. `cards` are those of one queue. Raises InputError for too many flows."""
     table = FlowTable()
-    parts = [(part, table.numbers(_words(part))) for part in (cards, events) if part and len(part.columns["mono_ns"])]
+    parts = [(part, _numbers(part, table)) for part in (cards, events) if part and len(part.columns["mono_ns"])]
     if not parts:
         return Traffic([], 0, 1)
     flows = table.tuples()
@@ -155,12 +156,19 @@ def _rows(part: Cards | Events, numbers: np.ndarray, chosen: np.ndarray) -> np.n
     return rows & (packet_bytes == packet_bytes[rows].max())
 
 
-def _words(part: Cards | Events) -> np.ndarray:
+def _numbers(part: Cards | Events, table: FlowTable) -> np.ndarray:
+    """The flow number of each row; new flows are added to the table."""
+    protocol = _protocol(part)
+    return np.concatenate(
+        [table.numbers(_words(part.addresses.only(rows), protocol[rows])) for rows in slabs(len(protocol))]
+    )
+
+
+def _words(ends: Addresses, protocol: np.ndarray) -> np.ndarray:
     """The input of FlowTable.numbers."""
-    ends = part.addresses
     words = np.zeros((WORDS, len(ends.src)), dtype=np.uint64)
     words[0], words[1] = ends.src.T
     words[2], words[3] = ends.dst.T
     ports = (ends.src_port.astype(np.uint64), ends.dst_port.astype(np.uint64))
-    words[4] = _protocol(part).astype(np.uint64) << np.uint64(32) | ports[0] << np.uint64(16) | ports[1]
+    words[4] = protocol.astype(np.uint64) << np.uint64(32) | ports[0] << np.uint64(16) | ports[1]
     return words

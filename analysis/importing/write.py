@@ -8,10 +8,10 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import yaml
@@ -19,6 +19,7 @@ import yaml
 from analysis.arithmetic.unwrap import SWITCH_TIME_BITS
 from analysis.importing import traffic
 from analysis.importing.fields import Addresses, Cards, Depths, Events
+from analysis.read.columns import slabs
 from analysis.read.flows import PROTOCOL_NAMES, FiveTuple, address_text
 from analysis.read.imported import DEPTHS_FILE
 from analysis.read.postcards import admitted, busiest, queue_keys
@@ -33,6 +34,7 @@ from runs.names import ENVIRONMENT, POSTCARDS_FILE, SPEC_FILE, TCP_FILE
 from wire import wire
 
 ROWS_PER_BLOCK = 5_000  # a block has room for so many postcards or trace records
+P = TypeVar("P", Cards, Events)
 TURN = 1 << SWITCH_TIME_BITS
 MOST_RTTS = 10_000_000  # limit of the measurement window: 3 h at 1 ms
 LEAST_RTTS, MOST_RTTS_PER_ROW = 100_000, 10  # a smaller limit for a small source
@@ -87,10 +89,10 @@ def write(
     source: Provenance,
 ) -> None:
     """Writes all but derived files into an empty `directory`. Raises InputError, OSError."""
-    _write_raw(
-        directory / POSTCARDS_FILE, _stored_cards(cards), "BLOCK_POSTCARDS", wire.POSTCARD.const["POSTCARD_VERSION"]
-    )
-    _write_raw(directory / TCP_FILE, _stored_events(events), "BLOCK_TCP", wire.TCP_RECORD.const["TCP_RECORD_VERSION"])
+    version = wire.POSTCARD.const["POSTCARD_VERSION"]
+    _write_raw(directory / POSTCARDS_FILE, cards, _stored_cards, "BLOCK_POSTCARDS", version)
+    version = wire.TCP_RECORD.const["TCP_RECORD_VERSION"]
+    _write_raw(directory / TCP_FILE, events, _stored_events, "BLOCK_TCP", version)
     if depths is not None:
         depths.rows.write_csv(directory / DEPTHS_FILE)
     queue = cards and cards.only(busiest(queue_keys(cards.columns)))
@@ -202,11 +204,8 @@ def _flow(number: int, flow: FiveTuple, cc: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _stored_cards(cards: Cards | None) -> np.ndarray:
-    size = 0 if cards is None else len(cards.columns["mono_ns"])
-    rows = np.zeros(size, dtype=wire.STORED_POSTCARD)
-    if cards is None:
-        return rows
+def _stored_cards(cards: Cards) -> np.ndarray:
+    rows = np.zeros(len(cards.columns["mono_ns"]), dtype=wire.STORED_POSTCARD)
     rows["version"] = wire.POSTCARD.const["POSTCARD_VERSION"]
     rows["rx_mono_ns"] = cards.columns["mono_ns"]
     for name, values in cards.columns.items():
@@ -225,11 +224,8 @@ def _stored_cards(cards: Cards | None) -> np.ndarray:
     return rows
 
 
-def _stored_events(events: Events | None) -> np.ndarray:
-    size = 0 if events is None else len(events.columns["mono_ns"])
-    rows = np.zeros(size, dtype=wire.STORED_TCP_RECORD)
-    if events is None:
-        return rows
+def _stored_events(events: Events) -> np.ndarray:
+    rows = np.zeros(len(events.columns["mono_ns"]), dtype=wire.STORED_TCP_RECORD)
     for name, values in events.columns.items():
         rows[name] = values
     for name in ("src", "dst"):
@@ -247,13 +243,16 @@ def _ports(rows: np.ndarray, ends: Addresses) -> None:
     rows["src_port"], rows["dst_port"] = ends.src_port, ends.dst_port
 
 
-def _write_raw(path: Path, rows: np.ndarray, kind: str, version: int) -> None:
+def _write_raw(path: Path, part: P | None, stored: Callable[[P], np.ndarray], kind: str, version: int) -> None:
+    """Writes the rows of a part, block by block; an empty file without a part."""
+    if part is None:
+        path.touch()
+        return
     with path.open("wb") as file:
-        for block in _blocks(rows, wire.BLOCK.const[kind], version):
-            file.write(block)
-
-
-def _blocks(rows: np.ndarray, kind: int, version: int) -> Iterator[bytes]:
-    for first in range(0, len(rows), ROWS_PER_BLOCK):
-        payload = rows[first : first + ROWS_PER_BLOCK].tobytes()
-        yield wire.encode_block(kind, version, rows.dtype.itemsize, payload, first_record=first)
+        for block in slabs(len(part.columns["mono_ns"]), ROWS_PER_BLOCK):
+            rows = stored(part.only(block))
+            file.write(
+                wire.encode_block(
+                    wire.BLOCK.const[kind], version, rows.itemsize, rows.tobytes(), first_record=block.start
+                )
+            )
