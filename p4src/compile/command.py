@@ -42,6 +42,7 @@ def _v1model() -> str:
     for generation in tofino.GENERATIONS:
         program = TESTS / f"{generation.target}.p4"
         files += v1model.compile_p4(program, TESTS / "build", ROOT, warnings=False)
+    files += v1model.compile_p4(policy.PROGRAM, tofino.BUILD, ROOT, warnings=False)
     files += policy.write(TESTS / "decides.p4", TESTS / "build")
     for path in policy.POLICIES.glob("*.p4"):
         files += policy.write(path, policy.POLICIES / "build")

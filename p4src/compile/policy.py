@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""P4 programs of users: a policy of two controls, composed with our program (v1model/own_policy.p4), or p4c's JSON.
+"""P4 programs of users: a policy of two controls, put into our program (link.py), a whole program, or p4c's JSON.
 
 `read` takes what a user named. Compilations are cached by their content: the sources and the version of the compiler.
 `build/NAME.json` has the committed policies, for machines without p4c.
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from lib import files, regular, units, user_cache
+from p4src.compile import link, v1model
 from p4src.compile.sources import (
     CannotCompile,
     digest,
@@ -31,9 +32,11 @@ from p4src.compile.sources import (
 from p4src.compile.v1model import COMPILERS, P4C_PAGE
 
 ROOT = Path(__file__).parents[2]
-PROGRAM = ROOT / "p4src/v1model/bufferscope.p4"
-OURS = ROOT / "p4src/build/bufferscope.json"
-PARTS = (PROGRAM, ROOT / "p4src/v1model/own_policy.p4")
+V1MODEL = ROOT / "p4src/v1model"
+PROGRAM, ALONE = V1MODEL / "with_policy.p4", V1MODEL / "policy_alone.p4"
+BUILD = ROOT / "p4src/build"
+OURS = BUILD / "bufferscope.json"
+PARTS = (PROGRAM, ALONE)
 POLICIES = ROOT / "p4src/policy"
 MOST_BYTES = 1 << 24
 MOST_ERRORS = 3
@@ -166,7 +169,8 @@ def compile_p4(path: Path) -> P4Program:
     except CannotCompile as error:
         raise CannotCompile(f"needs p4c: {error}; or give p4c's JSON of it, or {', '.join(committed())}") from None
     made_of = f"whole+{_digest((path,))}" if is_whole else sources_digest(path)
-    key = hashlib.sha256(f"{path.name} {made_of} {_version(compiler)}".encode()).hexdigest()
+    linker = hashlib.sha256(Path(link.__file__).read_bytes()).hexdigest()
+    key = hashlib.sha256(f"{path.name} {made_of} {linker} {_version(compiler)}".encode()).hexdigest()
     kept = user_cache.directory("p4") / f"{key[:32]}.json"
     if not kept.exists():
         program = _compile(compiler, path, is_whole)
@@ -193,14 +197,23 @@ def _version(compiler: str) -> str:
 
 def _compile(compiler: str, path: Path, is_whole: bool) -> Any:
     with tempfile.TemporaryDirectory() as directory:
-        composed, compiled = Path(directory) / PROGRAM.name, Path(directory) / "program.json"
-        composed.write_text(f'#define POLICY_FILE "{path.resolve()}"\n#include "{PROGRAM}"\n', encoding="utf-8")
-        main = path.resolve() if is_whole else composed
+        alone, compiled = Path(directory) / path.name, Path(directory) / "program.json"
+        alone.write_text(f'#define POLICY_FILE "{path.resolve()}"\n#include "{ALONE}"\n', encoding="utf-8")
+        main = path.resolve() if is_whole else alone
         command = [compiler, "--Wdisable=unused", "-o", str(compiled), str(main)]
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
         if done.returncode or not compiled.exists():
             raise CannotCompile(f"does not compile: {_errors(done.stderr, path) or done.returncode}")
-        return normalise(json.loads(compiled.read_text(encoding="utf-8")), ROOT)
+        content = normalise(json.loads(compiled.read_text(encoding="utf-8")), ROOT)
+        return content if is_whole else link.link(_with_hooks(), content)
+
+
+def _with_hooks() -> Any:
+    """Our program with the hooks of a policy, compiled again if its sources changed."""
+    if v1model.check(PROGRAM, BUILD, ROOT):
+        v1model.compile_p4(PROGRAM, BUILD, ROOT, warnings=False)
+    program = json.loads((BUILD / f"{PROGRAM.stem}.json").read_text(encoding="utf-8"))
+    return program | {"program": "p4src/v1model/bufferscope.p4"}
 
 
 def _errors(text: str, path: Path) -> str:

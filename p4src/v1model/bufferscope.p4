@@ -21,7 +21,7 @@
 #include "../shared/depth_histogram.p4"
 #include "../shared/make_postcard.p4"
 #include "queue_length.p4"
-#ifdef POLICY_FILE
+#ifdef WITH_POLICY
 #include "own_policy.p4"
 #endif
 
@@ -54,7 +54,7 @@ control QueueIngress(inout headers_t hdr, inout metadata_t meta, inout standard_
     ArrivalVerdict(true) arrival_verdict;
     MarkCe() mark_ce;
     CountAdmitted() count_admitted;
-#ifdef POLICY_FILE
+#ifdef WITH_POLICY
     OwnArrival() own_arrival;
 #endif
 
@@ -92,7 +92,7 @@ control QueueIngress(inout headers_t hdr, inout metadata_t meta, inout standard_
                     meta.queue.flags = meta.queue.flags | (bit<8>)POSTCARD_BYTE_THRESHOLD;
                 }
                 arrival_verdict.apply(depth, meta);
-#ifdef POLICY_FILE
+#ifdef WITH_POLICY
                 own_arrival.apply(hdr, meta);
 #endif
                 if (meta.drop == 1) {
@@ -124,7 +124,7 @@ control QueueEgress(inout headers_t hdr, inout metadata_t meta, inout standard_m
     DepartureVerdict() departure_verdict;
     MarkCe() mark_ce;
     MakePostcard() make_postcard;
-#ifdef POLICY_FILE
+#ifdef WITH_POLICY
     OwnDeparture() own_departure;
 #endif
 
@@ -150,7 +150,7 @@ control QueueEgress(inout headers_t hdr, inout metadata_t meta, inout standard_m
                 depth = depth_bytes;
             }
             departure_verdict.apply(depth, meta);
-#ifdef POLICY_FILE
+#ifdef WITH_POLICY
             own_departure.apply(hdr, standard_metadata.egress_global_timestamp * (bit<48>)meta.ns_per_tick,
                 depth_packets, depth_bytes, meta);
 #endif

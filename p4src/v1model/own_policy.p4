@@ -1,16 +1,33 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
- * The policy of a user's file (POLICY_FILE) behind the verdicts of shared/queue_policy.p4: at arrival a full buffer
- * drops first. The postcard has POLICY_OWN, and the policy's value in place of a threshold. Why the value is there and
- * not in a field of its own: p4src/README.md.
+ * The place of a user's policy, behind the verdicts of shared/queue_policy.p4: at arrival a full buffer drops first. The
+ * postcard has POLICY_OWN, and the policy's value in place of a threshold. Why the value is there and not in a field of
+ * its own: p4src/README.md. The policy itself is compiled apart. compile/link.py puts it in the place of the tables
+ * arrival_hook and departure_hook, whose keys are all that a policy sees, and whose action has the verdict.
  */
 #ifndef V1MODEL_OWN_POLICY_P4
 #define V1MODEL_OWN_POLICY_P4
 
 #include "policy_interface.p4"
-#include POLICY_FILE
 
 #define CONST(name, value) const int name = value;
 #include "../shared/own_policy.def"
+
+#define DECIDE \
+    action decide(bit<1> drop, bit<1> mark, bit<32> value) { \
+        verdict.drop = drop; \
+        verdict.mark = mark; \
+        verdict.value = value; \
+    }
+#define SEEN_BY_POLICY \
+    seen.now_ns: exact @name("now_ns"); \
+    seen.sojourn_ns: exact @name("sojourn_ns"); \
+    seen.depth_packets: exact @name("depth_packets"); \
+    seen.depth_bytes: exact @name("depth_bytes"); \
+    seen.packet_bytes: exact @name("packet_bytes"); \
+    seen.ecn: exact @name("ecn"); \
+    seen.full: exact @name("full"); \
+    seen.port: exact @name("port"); \
+    verdict.value: exact @name("value");
 
 control ReadPacket(in headers_t hdr, in metadata_t meta, out policy_input_t seen) {
     apply {
@@ -49,10 +66,15 @@ control TakeVerdict(in policy_verdict_t verdict, in bit<1> full, inout metadata_
 
 control OwnArrival(in headers_t hdr, inout metadata_t meta) {
     ReadPacket() read_packet;
-    Arrival() arrival_policy;
     TakeVerdict() take_verdict;
     policy_input_t seen;
     policy_verdict_t verdict;
+
+    DECIDE
+    table arrival_hook {
+        key = { SEEN_BY_POLICY }
+        actions = { decide; }
+    }
 
     apply {
         read_packet.apply(hdr, meta, seen);
@@ -63,7 +85,7 @@ control OwnArrival(in headers_t hdr, inout metadata_t meta) {
         verdict.drop = 0;
         verdict.mark = 0;
         verdict.value = 0;
-        arrival_policy.apply(seen, verdict);
+        arrival_hook.apply();
         take_verdict.apply(verdict, seen.full, meta);
     }
 }
@@ -71,10 +93,15 @@ control OwnArrival(in headers_t hdr, inout metadata_t meta) {
 control OwnDeparture(in headers_t hdr, in bit<48> now_ns, in bit<32> depth_packets, in bit<32> depth_bytes,
                      inout metadata_t meta) {
     ReadPacket() read_packet;
-    Departure() departure_policy;
     TakeVerdict() take_verdict;
     policy_input_t seen;
     policy_verdict_t verdict;
+
+    DECIDE
+    table departure_hook {
+        key = { SEEN_BY_POLICY }
+        actions = { decide; }
+    }
 
     apply {
         read_packet.apply(hdr, meta, seen);
@@ -85,7 +112,7 @@ control OwnDeparture(in headers_t hdr, in bit<48> now_ns, in bit<32> depth_packe
         verdict.drop = 0;
         verdict.mark = 0;
         verdict.value = meta.queue.threshold;
-        departure_policy.apply(seen, verdict);
+        departure_hook.apply();
         take_verdict.apply(verdict, 0, meta);
     }
 }
