@@ -60,7 +60,7 @@ def run(words: dict[str, Any], errors: list[BadValue]) -> int:
             complain(f"note: {line}; the numbers may differ")
         return runner.run(spec, directory, inventory, asked.yes, asked.wait, first=first)
     spec = _resolve(words, file, errors, inventory=inventory)
-    if spec.clock == "virtual" and spec.switch != "ns3" and virtual_lab.prepare():
+    if virtual_lab.has_usual_kernel(spec) and virtual_lab.prepare():
         spec = _resolve(words, file, errors)  # again: now the new kernel can be queried
     if spec.clock == "virtual" or inventory:
         return runner.run(spec, directory, inventory, asked.yes, asked.wait)

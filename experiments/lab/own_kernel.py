@@ -31,10 +31,7 @@ def kernel_of(spec: Experiment) -> Path:
     """The directory of the kernel with the user's sources; without sources, of the usual kernel. Builds a kernel with
     sources if it is out of date. Raises RunError with the compiler's errors.
     """
-    sources = spec.congestion_sources
-    texts = {f"{stage.USERS}/{source.file}": source.text or "" for source in sources}
-    if spec.p4 and spec.switch == "driver":
-        texts[stage.GENERATED] = p4_program.translated(spec.p4)
+    texts = sources(spec)
     if not texts:
         return BUILD
     directory = OWN / digests.of_parts((name, text.encode()) for name, text in texts.items())[:16]
@@ -47,10 +44,18 @@ def kernel_of(spec: Experiment) -> Path:
     except KeyboardInterrupt:
         raise KeyboardInterrupt(INTERRUPTED) from None
     except KernelError as error:
-        raise RunError(f"{'CC' if sources else 'P4'}: {_compilers_reason(str(error))}") from None
-    if sources:
-        _check_names(directory, [source.name for source in sources], built["binary_digest"])
+        raise RunError(f"{'CC' if spec.congestion_sources else 'P4'}: {_compilers_reason(str(error))}") from None
+    if spec.congestion_sources:
+        _check_names(directory, [source.name for source in spec.congestion_sources], built["binary_digest"])
     return directory
+
+
+def sources(spec: Experiment) -> dict[str, str]:
+    """The user's code in the kernel: path for stage.collect -> text. Raises RunError."""
+    texts = {f"{stage.USERS}/{source.file}": source.text or "" for source in spec.congestion_sources}
+    if spec.p4 and spec.switch == "driver":
+        texts[stage.GENERATED] = p4_program.translated(spec.p4)
+    return texts
 
 
 def _compilers_reason(text: str) -> str:

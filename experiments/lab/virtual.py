@@ -71,6 +71,11 @@ def built_from(chosen: Mapping[str, str]) -> bool:
     return isinstance(source, dict) and source.get("name") in chosen.values()
 
 
+def has_usual_kernel(spec: Experiment) -> bool:
+    """Whether the run is in the virtual-time kernel without code of the user's (own_kernel.py)."""
+    return spec.clock == "virtual" and spec.switch != "ns3" and not own_kernel.sources(spec)
+
+
 def prepare() -> bool:
     """Builds the kernel if it is older than its sources; returns whether it did. Raises RunError."""
     before = read_json(KERNEL_JSON)
