@@ -38,7 +38,7 @@ EVENT = wire.TCP_RECORD.const
 TCP_FIN, TCP_SYN = 0x01, 0x02
 NONE = -1  # in place of a row number
 ROW = np.int32  # of row numbers: 2^31 trace records would be 335 GB
-SLAB_PACKETS = 1 << 19  # a slab takes about 100 MB
+SLAB_PACKETS = 1 << 18  # a slab takes about 50 MB
 
 
 @dataclass

@@ -17,7 +17,7 @@ from typing import IO, Any, cast
 
 import numpy as np
 
-SLAB_ROWS = 1 << 19  # a slab of postcards takes about 40 MB
+SLAB_ROWS = 1 << 18  # a slab of postcards takes about 20 MB
 STEP = 1 << 14  # rows between two that a search looks at first
 NEAR_STEPS = 4  # so many are read at once
 Columns = dict[str, np.ndarray]  # or Column, which acts like an array
