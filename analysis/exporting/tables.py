@@ -60,8 +60,9 @@ def write(repetition: Path, output: Path, kind: str) -> int:
             columns, count = frame.collect_schema(), int(frame.select(pl.len()).collect().item())
             if kind == "csv":
                 with target.open("wb") as file:
+                    pl.DataFrame(schema=columns).write_csv(file)
                     for part in (p for slab in parquet.slabs(source) for p in slab.iter_slices(CSV_ROWS)):
-                        part.write_csv(file, include_header=not file.tell())
+                        part.write_csv(file, include_header=False)
         if kind != "csv":
             shutil.copyfile(source, target)
         rows += count

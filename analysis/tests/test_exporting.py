@@ -408,6 +408,12 @@ def test_fields_unknown_to_the_source__are_left_out_or_refused(fresh, tmp_path, 
     assert "imported from postcards without " in capsys.readouterr().err
 
 
+def test_csv__of_an_empty_table_has_its_header(unrecorded, tmp_path):
+    table = pl.read_parquet(unrecorded / "tcp.parquet").clear()
+    table.write_parquet(unrecorded / "tcp.parquet")
+    assert (export(unrecorded, "csv", tmp_path / "x") / "tcp.csv").read_text() == ",".join(table.columns) + "\n"
+
+
 def test_flent__of_a_run_without_delays_or_flows(unrecorded, tmp_path, capsys):
     assert flent.data(unrecorded)["raw_values"][flent.PING]
     table = pl.read_parquet(unrecorded / "joined.parquet")
