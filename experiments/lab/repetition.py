@@ -46,6 +46,9 @@ DRAIN_S = 5.0  # most time that wait_until_idle waits beyond the quiet time
 # ACK when this timer expires. The sender answers with another RST, and the ledger must count this packet, too.
 DELAYED_ACK_S = 0.2
 IDLE_RTT_SAMPLES = 20
+NO_PATH = (
+    "does P4 forward to both hosts? give its TABLES, and the ADDRESSES, MACs and PORTS in them (docs/your-program.md)"
+)
 IDLE_RTT_INTERVAL_S = 0.01
 
 
@@ -85,7 +88,7 @@ def _run(plan: RunPlan, directory: Path, kernel: Kernel) -> None:
                 progress.phase("measuring the idle path")
                 with timed(phases, "idle_rtt"):
                     kernel.align()
-                    measure_idle_rtt(directory)
+                    measure_idle_rtt(directory, NO_PATH if plan.settings.program else "see logs/")
                 world["load"] = {"before": environment.load()}
                 with timed(phases, "traffic"):
                     if switches.line:
@@ -145,12 +148,14 @@ def write_files(files: Iterable[Mapping[str, str]], directory: Path) -> None:
         (directory / file["file"]).write_text(file["text"])
 
 
-def measure_idle_rtt(directory: Path) -> None:
-    """Measures the RTT of the idle path, through the links and queue of the data, into idle_rtt.json."""
+def measure_idle_rtt(directory: Path, hint: str = "see logs/") -> None:
+    """Measures the RTT of the idle path, through the links and queue of the data, into idle_rtt.json. `hint`: what to
+    do if there is no path.
+    """
     with syscalls.in_network_namespace(topology.netns(topology.SENDER.name)):
         echoes = idle_rtt.measure(topology.RECEIVER.ipv4, IDLE_RTT_SAMPLES, IDLE_RTT_INTERVAL_S, timeout_s=15)
     if not echoes:
-        raise RunError(f"the receiver answers none of {IDLE_RTT_SAMPLES} echo requests through the switch: see logs/")
+        raise RunError(f"the receiver answers none of {IDLE_RTT_SAMPLES} echo requests through the switch: {hint}")
     results.write_json(directory / "idle_rtt.json", idle_rtt.document(echoes, IDLE_RTT_SAMPLES))
 
 

@@ -26,7 +26,8 @@ from experiments.plan.repetition_plan import Durations, RunPlan
 from experiments.plan.sizes import sizes
 from experiments.plan.switches import BOTTLENECK
 from experiments.spec import demand, own_p4, own_program, pacing, programs, tcp_options, topology
-from experiments.spec.topology import HOSTS, RECEIVER, SENDER, Network
+from experiments.spec.lab_ports import Ports
+from experiments.spec.topology import COLLECTOR, HOSTS, RECEIVER, SENDER, Network
 from experiments.spec.traffic import (
     CLIENT_PORT_OFFSETS,
     FIRST_CLIENT_PORT,
@@ -428,12 +429,21 @@ class _Repetition:
             "tune_window_bytes": min(int(window_packets * spec.mtu_bytes) + 1, MOST_WINDOW_BYTES),
             "switch_frame_bytes": sized.frame_bytes,
             "switch_executor": spec.switch,
+            **self._switch_ports(),
             **({"p4_json": f"{own_p4.DIRECTORY}/{spec.p4.compiled.file}"} if spec.p4 and spec.target != "soft" else {}),
             **({"softswitch_program": str(p4_program.switch_of(spec.p4))} if _has_own_process(spec) else {}),
             "switch_options": ["--packets", str(sized.pool_packets), "--drop-user", "nobody", *watch, *changes],
             "collector_options": [*status, *buffers],
             "tracer_options": [*status, *read, "--ring-mib", str(sized.trace_ring_mib), "--port", traced_ports],
         }
+
+    def _switch_ports(self) -> dict[str, list[str]]:
+        """The numbers of the switch's ports, if a program of the user's has others than the lab."""
+        ports = self.settings.ports
+        if ports == Ports():
+            return {}
+        named = zip(ports, (SENDER, RECEIVER, COLLECTOR), strict=True)
+        return {"switch_ports": [f"{number}={host.switch_interface}" for number, host in named]}
 
     def _port_tcp(self) -> dict[str, list[str]]:
         """INITCWND and ACKS of groups. The hosts identify a group by the ports of its servers."""

@@ -113,9 +113,9 @@ def without_meaning(words: Words, host: Host) -> Iterator[Error]:
     for key, problem in own_program.wrong(own_p4.resolve(spec), dict.fromkeys(given)):
         yield Error(key, problem)
     whole = spec.p4 is not None and spec.p4.parameters is None
-    if whole and (spec.target != "soft" or (spec.ports and words.clock(host) == "real")):
+    if whole and (spec.target != "soft" or on_testbed(words, host)):
         yield Error("p4", "is a whole program, whose queue only the soft switch watches; allowed: with TARGET=soft, "
-                    "and PORTS with CLOCK=virtual")  # fmt: skip
+                    "in the lab of one machine")  # fmt: skip
     if spec.p4 and (spec.mode != "tail-drop" or spec.target not in POLICY_TARGETS or spec.switch == SIMULATOR):
         yield Error("p4", "replaces the policy of our P4 program; allowed: with MODE=tail-drop (BUF is its limit), "
                     f"TARGET={' or '.join(POLICY_TARGETS)}, and no SWITCH=ns3")  # fmt: skip

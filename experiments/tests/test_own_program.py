@@ -96,7 +96,6 @@ def test_program__that_forwards_nothing_has_only_drops_at_arrival(tmp_path: Path
         ({"scheduler": "strict"}, "scheduler"),
         ({"p4": PROGRAM, "addresses": "10.0.0.1=sender"}, "addresses"),
         ({"p4": PROGRAM, "target": "bmv2"}, "p4"),
-        ({"p4": PROGRAM, "ports": "1,2", "clock": "real"}, "p4"),
     ],
 )
 def test_key__that_has_no_meaning_is_refused(given: dict[str, str], key: str) -> None:
