@@ -21,6 +21,7 @@ from analysis.measure.metrics import Columns, Window, WindowSeries
 from analysis.read.columns import in_order, parts
 from analysis.read.postcards import admitted
 
+WINDOW_BITS = 32  # of a window in packets, beside a flow's number
 Held = tuple[np.ndarray, np.ndarray]  # (values, ns at each), int64, ascending by value
 
 
@@ -110,18 +111,19 @@ def synchronization(windows: WindowSeries, window: Window) -> float | None:
     if flows < 2 or not ns.sum():
         return None
     start_ns, end_ns = (np.full(len(traced), end) for end in (window.start_ns, window.end_ns))
-    total_ns, total, squares = np.zeros((3, len(traced)))
+    held = Counted()  # ns of each window of each flow
     for groups, (packets,), held_ns in by_flow(windows, start_ns, end_ns, "of_flow_in_flight"):
-        total_ns[groups.flow] += np.add.reduceat(held_ns, groups.starts)
-        total[groups.flow] += np.add.reduceat(packets * held_ns, groups.starts)
-    if not (total_ns[traced] > 0).all():
+        key = groups.spread(groups.flow).astype(np.int64) << WINDOW_BITS | packets
+        held.merge(key, held_ns.astype(np.int64))
+    flow, packets = held.values >> WINDOW_BITS, held.values & ((1 << WINDOW_BITS) - 1)
+    starts = np.flatnonzero(np.diff(flow, prepend=-1))
+    total_ns = np.add.reduceat(held.counts, starts)
+    if not (total_ns > 0).all():
         return None
-    mean = np.divide(total, total_ns, where=traced, out=total)
+    mean = np.add.reduceat(packets * held.counts, starts) / total_ns
     # Deviations are from each flow's own mean: the mean of squares minus the squared mean would lose digits.
-    for groups, (packets,), held_ns in by_flow(windows, start_ns, end_ns, "of_flow_in_flight"):
-        apart = packets - groups.spread(mean[groups.flow])
-        squares[groups.flow] += np.add.reduceat(apart * apart * held_ns, groups.starts)
-    each = float((squares[traced] / total_ns[traced]).sum())
+    apart = packets - np.repeat(mean, np.diff(starts, append=len(flow)))
+    each = float((np.add.reduceat(apart * apart * held.counts, starts) / total_ns).sum())
     together = _variance(values.astype(np.float64), ns.astype(np.float64))
     return (together / each - 1) / (flows - 1) if each else None
 
