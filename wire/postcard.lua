@@ -5,7 +5,7 @@
 local bufferscope = Proto("bufferscope", "bufferscope postcard")
 local f = bufferscope.fields
 
-local policies = {[0] = 'none', [1] = 'tail_drop', [2] = 'ecn', [3] = 'egress_threshold'}
+local policies = {[0] = 'none', [1] = 'tail_drop', [2] = 'ecn', [3] = 'egress_threshold', [4] = 'own'}
 local depth_units = {[0] = 'exact', [1] = 'cells', [2] = 'unknown'}
 f.version = ProtoField.uint8("bufferscope.version", "version", base.DEC, nil, nil, nil)
 f.flags = ProtoField.uint8("bufferscope.flags", "flags", base.HEX, nil, nil, "POSTCARD_DROPPED to POSTCARD_BYTE_THRESHOLD")
@@ -19,7 +19,7 @@ f.enqueue_switch_ns = ProtoField.uint64("bufferscope.enqueue_switch_ns", "enqueu
 f.sojourn_ns = ProtoField.uint64("bufferscope.sojourn_ns", "sojourn_ns", base.DEC, nil, nil, "from enqueue until last bit left (Tofino: dequeue); 0 if dropped on arrival")
 f.depth_packets = ProtoField.uint32("bufferscope.depth_packets", "depth_packets", base.DEC, nil, nil, "queue length at arrival: with the packet on the link, without this packet")
 f.depth_bytes = ProtoField.uint32("bufferscope.depth_bytes", "depth_bytes", base.DEC, nil, nil, "as depth_packets, in bytes of frames with Ethernet header, without FCS")
-f.threshold = ProtoField.uint32("bufferscope.threshold", "threshold", base.DEC, nil, nil, "threshold of the policy, in packets, bytes (POSTCARD_BYTE_THRESHOLD) or cells")
+f.threshold = ProtoField.uint32("bufferscope.threshold", "threshold", base.DEC, nil, nil, "of the policy: packets, bytes (POSTCARD_BYTE_THRESHOLD) or cells; POLICY_OWN: its value")
 f.packet_bytes = ProtoField.uint16("bufferscope.packet_bytes", "packet_bytes", base.DEC, nil, nil, "frame length, with Ethernet header, without FCS")
 f.ip_protocol = ProtoField.uint8("bufferscope.ip_protocol", "ip_protocol", base.DEC, nil, nil, nil)
 f.tcp_flags = ProtoField.uint8("bufferscope.tcp_flags", "tcp_flags", base.HEX, nil, nil, "CWR ECE URG ACK PSH RST SYN FIN")
