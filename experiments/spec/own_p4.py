@@ -55,6 +55,8 @@ def read_parameters(value: object) -> dict[str, str]:
         if name in result:
             raise ValueError(f"sets {name} twice; allowed: once")
         result[name] = given
+    if not result:
+        raise ValueError(f"is empty; allowed: {FORM}")
     return result
 
 
