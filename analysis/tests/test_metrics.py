@@ -253,3 +253,15 @@ def test_window__ends_with_the_first_flow():
     ):
         assert found.end_ns == end_ns, what
     assert window(SENT).missing_ns == 100
+
+
+def test_bottleneck__of_a_program_of_the_users_is_all_queues_of_its_port(tmp_path):
+    cards = {"switch_id": [1] * 4, "egress_port": [2, 2, 2, 3], "queue_id": [0, 7, 7, 0], "flags": [0] * 4}
+    postcards = {name: np.array(values, dtype=np.uint16) for name, values in cards.items()}
+    for own, numbers in ((False, [7, 7]), (True, [0, 7, 7])):
+        run: Any = SimpleNamespace(
+            postcards=postcards, directory=tmp_path, experiment=SimpleNamespace(has_own_program=own),
+            documents=SimpleNamespace(switch=SimpleNamespace(bottleneck_port=2)),
+        )  # fmt: skip
+        port, queue = metrics.bottleneck(run)
+        assert (port, queue["queue_id"].tolist()) == (2, numbers)
