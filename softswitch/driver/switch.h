@@ -37,7 +37,7 @@ struct bsw_switch {
 	u64 armed_ns;	 /* when the timer expires; CORE_NEVER_NS: not set */
 	bool delivering; /* the timer's function is running; it sets the timer at its end */
 	void *memory;
-	unsigned int *truesizes;			/* by frame length in bytes; 0: not known yet */
+	unsigned int *truesizes;		    /* by frame length in bytes; 0: not known yet */
 	struct net_device *devices[PIPELINE_PORTS]; /* by the port's number */
 };
 
