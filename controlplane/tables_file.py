@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from controlplane.schema import Array, Field, Schema, Table, short
 from controlplane.switch import SwitchError
+from lib import regular
 
 MOST_PRIORITY = 2**31 - 1  # here the largest wins, in simple_switch the smallest: p and MOST_PRIORITY - p
 MOST_PORT, MOST_GROUP, MOST_SESSION, MOST_BYTES = 510, 65535, 2**31 - 1, 1 << 20
@@ -47,13 +48,9 @@ class Mistake(Exception):
 def read_text(path: Path) -> str:
     """The text of a file of tables. Raises SwitchError."""
     try:
-        content = path.read_bytes()
+        return regular.read_bytes(path, MOST_BYTES).decode()
     except OSError as error:
         raise SwitchError(f"{path}: {error.strerror or error}") from None
-    if len(content) > MOST_BYTES:
-        raise SwitchError(f"{path}: has {len(content)} bytes, a file of tables has at most {MOST_BYTES}")
-    try:
-        return content.decode()
     except UnicodeDecodeError:
         raise SwitchError(f"{path}: is not text") from None
 

@@ -15,6 +15,14 @@ from pathlib import Path
 NOT_REGULAR = "is not a regular file"
 
 
+def expanded(name: str | Path) -> Path:
+    """The path with the home in place of ~ or ~user, or, as in a shell, unchanged if there is no such home."""
+    try:
+        return Path(name).expanduser()
+    except RuntimeError:
+        return Path(name)
+
+
 def opened(path: Path) -> BufferedReader:
     """The file, open for reading. Raises OSError, whose text is NOT_REGULAR for a FIFO, a device or a directory."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -185,6 +185,11 @@ def test_file__that_is_no_file_of_tables_is_one_line(tmp_path: Path, content: by
     assert "\n" not in str(error.value)
 
 
+def test_file__that_may_never_end_is_refused() -> None:
+    with pytest.raises(SwitchError):
+        read_text(Path("/dev/null"))
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_parser__survives_random_files(tmp_path: Path, seed: int) -> None:
     """Every file either is one line of error, or gives requests that the switch takes or refuses in one line."""

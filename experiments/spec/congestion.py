@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from pathlib import Path
 
 from lib import regular
 from model.experiment import Source
@@ -32,7 +31,7 @@ def read_name(value: object) -> str:
 
 def read(word: str) -> Source:
     """The file that a user named. Raises ValueError; its message continues a sentence that begins with the value."""
-    path = Path(word).expanduser()
+    path = regular.expanded(word)
     if not word.endswith(".c"):
         raise ValueError(f"names {word}, which is not a C file; allowed: a name (cubic), or a file (./mycc.c)")
     name = path.name.removesuffix(BPF).removesuffix(".c")

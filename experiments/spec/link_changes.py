@@ -10,7 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from lib import link_trace, units
+from lib import link_trace, regular, units
 from lib.frames import wire_bytes_of_ip
 from lib.link_dynamics import DISTRIBUTIONS, RateSchedule
 from lib.quantities import Rate, Time
@@ -50,7 +50,7 @@ def read_rate(value: object) -> Rate:
     """A constant rate, or a ChangingRate."""
     text = str(value).strip()
     if text.lower().startswith(TRACE):
-        return _trace(text, Path(text[len(TRACE) :]).expanduser())
+        return _trace(text, regular.expanded(text[len(TRACE) :]))
     first, *later = text.split(",")
     if not later:
         return STEADY(value)

@@ -11,7 +11,6 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from controlplane import tables_file
@@ -20,6 +19,7 @@ from controlplane.switch import SwitchError
 from controlplane.tables_file import Request
 from experiments.spec.lab_ports import Ports
 from experiments.spec.topology import RECEIVER, SENDER
+from lib import regular
 from model.experiment import Program, Source
 
 SCHEDULERS = ("fifo", "strict", "drr")
@@ -31,7 +31,7 @@ MOST_PORT = tables_file.MOST_PORT
 
 def read_tables(value: object) -> Source:
     """Raises ValueError; its message continues a sentence that begins with the value."""
-    path = Path(str(value)).expanduser()
+    path = regular.expanded(str(value))
     try:
         text = tables_file.read_text(path)
     except SwitchError as error:

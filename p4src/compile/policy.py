@@ -21,6 +21,7 @@ from typing import Any
 from lib import files, regular, units, user_cache
 from p4src.compile import link, v1model
 from p4src.compile.sources import (
+    MOST_BYTES,
     CannotCompile,
     digest,
     find_compiler,
@@ -38,7 +39,6 @@ BUILD = ROOT / "p4src/build"
 OURS = BUILD / "bufferscope.json"
 PARTS = (PROGRAM, ALONE)
 POLICIES = ROOT / "p4src/policy"
-MOST_BYTES = 1 << 24
 MOST_ERRORS = 3
 META, POLICY, COMPOSED_WITH = "__meta__", "policy", "composed_with"  # keys of the JSON; BMv2 ignores the last two
 PLACES = (".arrival_policy.", ".departure_policy.")  # in the names of the tables of a policy
@@ -87,7 +87,7 @@ def committed() -> list[str]:
 
 def read(word: str) -> P4Program:
     """The program that a user named: a committed policy, a .p4 file, or p4c's JSON. Raises CannotCompile."""
-    path = Path(word).expanduser()
+    path = regular.expanded(word)
     if word in committed():
         return _committed(word)
     if path.suffix == ".p4":

@@ -11,8 +11,9 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from lib import files
+from lib import files, regular
 
+MOST_BYTES = 1 << 24  # of a source, or of a compiled program
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+"([^"\n]+)"', re.M)
 _TEXT_OR_COMMENT = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?\*/', re.S)
 
@@ -30,7 +31,7 @@ def sources(program: Path) -> list[Path]:
         if path in included:
             continue
         try:
-            text = path.read_text(encoding="utf-8")
+            text = regular.read_bytes(path, MOST_BYTES).decode()
         except OSError as error:
             by = "" if path == program.resolve() else f"; {program} includes it"
             raise CannotCompile(f"reading {path}: {error.strerror}{by}") from error

@@ -115,6 +115,7 @@ def test_read__refuses_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert refusal(whole).startswith("needs p4c: ")
     assert refusal(CONTROL.format("Departure", "")).startswith("has no control Arrival")
     assert "other parameters" in refusal(whole.replace("in policy_input_t seen, ", "", 1))
+    assert refusal('#include "/dev/null"').startswith("reading /dev/null")
     assert refusal("{", "mine.json").startswith("is not JSON")
     assert "another architecture" in refusal(
         '{"header_types": [], "headers": [], "pipelines": [], "actions": []}', "mine.json"

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
+from lib import regular
 from lib.errors import Interrupted
 from lib.keys import Keys, Wrong, field
 from virtual.kernel import choice
@@ -39,7 +40,7 @@ class Asked(Keys):
 def run(asked: Asked) -> int:
     """Returns the exit status. Raises KernelError."""
     paths = {choice.SOURCE: asked.kernel_source, choice.FINISHED: asked.kernel}
-    chosen = {name: str(path.expanduser().absolute()) for name, path in paths.items() if path}
+    chosen = {name: str(regular.expanded(path).absolute()) for name, path in paths.items() if path}
     if asked.kernel_package:
         chosen[choice.PACKAGE] = asked.kernel_package
     for number in (signal.SIGTERM, signal.SIGHUP):
