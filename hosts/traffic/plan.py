@@ -15,7 +15,7 @@ from typing import Any
 from hosts.traffic import flow_settings, transfers
 from hosts.traffic.flow_settings import NO_SETTINGS, FlowSettings
 from hosts.traffic.open_loop import DatagramGroup
-from hosts.traffic.plan_reader import PlanError, an_object, record
+from hosts.traffic.plan_reader import PlanError, a_list, an_object, record
 from hosts.traffic.transfers import TransferGroup
 
 STREAMS_PER_PROCESS = 128  # MAX_STREAMS of iperf3 3.12, src/iperf.h
@@ -96,7 +96,7 @@ def parse(content: Any) -> LongFlowsPlan:
     """The plan in an object read from JSON. Raises PlanError."""
     values = an_object(content)
     default = flow_settings.take(values, "the plan")
-    groups, finite, datagrams = (values.pop(key, None) or () for key in ("groups", "transfers", "datagrams"))
+    groups, finite, datagrams = (a_list(values.pop(key, None), key) for key in ("groups", "transfers", "datagrams"))
     processes = tuple(_group(group, number, default) for number, group in enumerate(groups))
     # iperf3 connects its streams one after the other (esnet/iperf#254): 1/8 s per stream is far above a round trip
     values.setdefault("setup_seconds", 15 + max((process.flows for process in processes), default=0) // 8)

@@ -31,6 +31,13 @@ def an_object(values: Any, where: str = "the plan") -> dict[str, Any]:
     return dict(values)
 
 
+def a_list(value: Any, where: str) -> list[Any]:
+    """A list; null is an empty one. Raises PlanError."""
+    if not isinstance(value, (list, type(None))):
+        raise PlanError(f"{where} is not a list")
+    return value or []
+
+
 def record(kind: type[AnyPlan], values: Any, where: str = "the plan", **parts: Any) -> AnyPlan:
     """The dataclass `kind` with the keys of an object as its fields. `parts` are its fields that are records
     themselves. Numbers are not negative. Raises PlanError.
@@ -61,7 +68,7 @@ def read_json(path: Path, parse: Callable[[Any], AnyPlan]) -> AnyPlan:
         values = json.loads(path.read_text())
     except OSError as error:
         raise PlanError(f"reading {path}: {error.strerror}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise PlanError(f"{path}: this is not JSON: {error}") from error
     try:
         return parse(values)

@@ -36,6 +36,7 @@ def test_plan__what_is_no_plan_is_refused_with_its_place():
         ({"seconds": 0}, "generator"),
         ({"start_mono_ns": -1}, "the plan: start_mono_ns"),
         ({"pacing": "yes"}, "the plan: pacing"),
+        ({"groups": 7}, "groups is not a list"),
         ({"groups": [GROUP, 7]}, "groups[1] is not an object"),
         ({"groups": [{**GROUP, "server_port": None}]}, "groups[0]: server_port"),
         ({"groups": [{"cc": "cubic"}]}, "groups[0]: flows"),
