@@ -12,6 +12,7 @@ import json
 import math
 from fractions import Fraction
 from functools import cached_property
+from pathlib import Path
 from typing import Annotated, Any, Self
 
 from pydantic import Field
@@ -41,7 +42,9 @@ class Source(Record):
     """A user's own congestion control, trace of a rate, or P4 program. `text` is a file of its own beside spec.yaml."""
 
     name: str
-    file: str
+    file: Annotated[
+        str, checked(lambda name: name == Path(name).name not in ("", ".."), "the name of a file, without a directory")
+    ]
     sha256: str
     text: str | None = None
 

@@ -15,6 +15,7 @@ from experiments.plan.run_plan import plan_run
 from experiments.plan.switches import Switches
 from experiments.spec.topology import RECEIVER, SENDER
 from experiments.tests.resolving import problems, resolved
+from model.experiment import Source
 from p4src.tests import frames
 from p4src.tests.under_test import CoreControl
 from softswitch.tests.core_driver import Core
@@ -109,3 +110,9 @@ def test_addresses__are_the_labs_in_the_programs_form(tmp_path: Path) -> None:
     program = plan_run(spec, 1).settings.program
     assert program is not None
     assert program.requests[0].text.split()[3] == hex(int(SENDER.mac.replace(":", ""), 16))
+
+
+@pytest.mark.parametrize("file", ["../../mine.json", "/etc/mine.json", "..", ""])
+def test_source__of_a_stored_run_stays_in_its_directory(file: str) -> None:
+    with pytest.raises(ValueError, match="without a directory"):
+        Source(name="mine", file=file, sha256="")
