@@ -190,12 +190,14 @@ def parts(columns: Columns, *names: str, rows: slice = slice(None)) -> Iterator[
 def in_slabs(parts: Iterable[Columns]) -> Iterator[Columns]:
     """The rows of parts, of which there is at least one, in slabs of SLAB_ROWS; the last slab has the rest."""
     waiting: list[Columns] = []
+    rows = 0  # of these; a slow run has thousands of parts of a few rows
     for part in parts:
         waiting.append(part)
-        while sum(len(next(iter(each.values()))) for each in waiting) > SLAB_ROWS:
+        rows += len(next(iter(part.values())))
+        while rows > SLAB_ROWS:
             whole = joined(*waiting)
             yield rows_of(whole, slice(SLAB_ROWS))
-            waiting = [rows_of(whole, slice(SLAB_ROWS, None))]
+            waiting, rows = [rows_of(whole, slice(SLAB_ROWS, None))], rows - SLAB_ROWS
     yield joined(*waiting)
 
 

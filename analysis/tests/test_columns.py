@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Columns in files against arrays in memory."""
 
+from collections.abc import ValuesView
 from pathlib import Path
 
 import numpy as np
@@ -62,3 +63,17 @@ def test_column__is_searched_and_taken_as_an_array(tmp_path: Path, monkeypatch: 
         if size:
             for rows in (random.integers(-size, size, (30, 3)), np.arange(size), size - 1, -1, values > 100):
                 assert np.array_equal(column[rows], values[rows])
+
+
+def test_slabs__of_many_small_parts_look_at_each_part_once() -> None:
+    """A slow run has a block for each half second, with a few rows."""
+    looks = []
+
+    class Part(dict[str, np.ndarray]):
+        def values(self) -> ValuesView[np.ndarray]:
+            looks.append(self)
+            return super().values()
+
+    slabs = list(columns.in_slabs(Part(ns=np.array([number])) for number in range(300)))
+    assert [slab["ns"].tolist() for slab in slabs] == [list(range(300))]
+    assert len(looks) == 300
