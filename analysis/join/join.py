@@ -143,16 +143,16 @@ def _acks(tcp: Columns) -> np.ndarray:
 
 
 def time_slabs(came: np.ndarray, traced: np.ndarray) -> Iterator[tuple[slice, slice]]:
-    """(packets, records) of each slab, as slices of their times. A slab has the records up to its last packet, and no
-    two slabs have packets of the same ns. The last slab has all later records.
+    """(packets, records) of each slab, as slices of their times: about SLAB_PACKETS of either at most, although one of
+    them may pause or be missing. No two slabs have times of the same ns.
     """
     packets = records = 0
     while packets < len(came) or records < len(traced):
+        more = [(times, at + SLAB_PACKETS) for times, at in ((came, packets), (traced, records))]
+        full_ns = [int(times[most - 1]) for times, most in more if most < len(times)]
         end, last = len(came), len(traced)
-        if packets + SLAB_PACKETS < len(came):
-            ns = int(came[packets + SLAB_PACKETS - 1])
-            end = until(came, packets + SLAB_PACKETS, ns)
-            last = until(traced, records, ns) if end < len(came) else last
+        if full_ns:
+            end, last = until(came, packets, min(full_ns)), until(traced, records, min(full_ns))
         yield slice(packets, end), slice(records, last)
         packets, records = end, last
 

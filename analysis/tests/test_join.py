@@ -196,6 +196,17 @@ def test_join__of_all_flows_at_once_is_the_join_of_each(monkeypatch):
         _compare(*_run(seed, flows=60, packets=1500, records=900))
 
 
+def test_join__takes_few_records_at_once_where_packets_are_missing(monkeypatch):
+    monkeypatch.setattr(join_module, "SLAB_PACKETS", 50)
+    _compare(*_run(5, flows=20, packets=30, records=900))
+    some, many = np.array([0, 10, 500]), np.arange(1000)
+    for packets, records in ((some, many), (many, some), (some[:0], many)):
+        slabs = [*join_module.time_slabs(packets, records)]
+        assert max(part.stop - part.start for slab in slabs for part in slab) <= 50
+        for times, of_slabs in zip((packets, records), zip(*slabs, strict=True), strict=True):
+            assert np.concatenate([times[part] for part in of_slabs]).tolist() == times.tolist()
+
+
 # More flows than 16 bits can number, from raw files to tables and summary; each flow has four packets ----------------
 
 FLOWS, PACKETS = 66_000, 4
