@@ -299,16 +299,23 @@ def _mixed(times: np.ndarray, pieces: list[slice]) -> list[slice]:
 
 
 def _merged(directory: Path, columns: Columns, pieces: list[slice], by: str, then: str | None) -> Columns:
-    """The rows of sorted pieces in order, in a new file: at a time those between two times, of all pieces."""
+    """The rows of sorted pieces in order, in a new file: at a time those between two times, of all pieces. Of rows with
+    one time, without `then`, those of one piece: any number of rows may have it.
+    """
     rows = pieces[-1].stop - pieces[0].start
     step = max(SLAB_ROWS // (4 * len(pieces)), 1)  # so that rows between two samples add a quarter of a slab at most
     samples = np.sort(np.concatenate([columns[by][piece][::step] for piece in pieces]))
-    cuts = np.unique(samples[SLAB_ROWS // step :: max(SLAB_ROWS // step, 1)])
+    cuts = samples[SLAB_ROWS // step :: max(SLAB_ROWS // step, 1)]
+    cuts = np.unique(np.append(cuts, cuts + 1))
+    of_one_time = [False, *(np.diff(cuts) == 1).tolist(), False]
     merged = ColumnFile(directory, kinds(columns), rows)
     bounds = np.array([piece.start + np.searchsorted(columns[by][piece], cuts) for piece in pieces])
     bounds = np.column_stack(([piece.start for piece in pieces], bounds, [piece.stop for piece in pieces]))
-    for first, last in pairwise(bounds.T.tolist()):
-        parts = [rows_of(columns, slice(*part)) for part in zip(first, last, strict=True) if part[0] < part[1]]
-        if parts:
-            merged.append(sort(joined(*parts), by, then))
+    for (first, last), is_one_time in zip(pairwise(bounds.T), of_one_time, strict=True):
+        parts = [slice(*part) for part in zip(first.tolist(), last.tolist(), strict=True) if part[0] < part[1]]
+        if is_one_time and then is None:
+            for part in parts:
+                merged.append(rows_of(columns, part))
+        elif parts:
+            merged.append(sort(joined(*(rows_of(columns, part) for part in parts)), by, then))
     return merged.columns()

@@ -77,3 +77,19 @@ def test_slabs__of_many_small_parts_look_at_each_part_once() -> None:
     slabs = list(columns.in_slabs(Part(ns=np.array([number])) for number in range(300)))
     assert [slab["ns"].tolist() for slab in slabs] == [list(range(300))]
     assert len(looks) == 300
+
+
+def test_sort__of_many_equal_times_takes_few_rows_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the RTTs of a paced flow without a queue."""
+    monkeypatch.setattr(columns, "SLAB_ROWS", 64)
+    arrays = {"ns": np.random.default_rng(1).integers(0, 2, 5000), "row": np.arange(5000)}
+    found, sorted_rows = _in_file(tmp_path, arrays, 100), []
+
+    def counting(rows: columns.Columns, *by: str) -> columns.Columns:
+        sorted_rows.append(len(rows["ns"]))
+        return sort(rows, *by)
+
+    monkeypatch.setattr(columns, "sort", counting)
+    sort_file(tmp_path, found, "ns")
+    assert all(np.array_equal(found[name], expected) for name, expected in sort(arrays, "ns").items())
+    assert max(sorted_rows) <= 4 * 64
