@@ -7,15 +7,16 @@ A run is also not valid if a document lacks one of its counters, because a loss 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 
 from analysis.join.retransmits import segments_of
 from analysis.read import link_loss
-from analysis.read.columns import ColumnFile, parts, slabs, sort_file
+from analysis.read.columns import Column, ColumnFile, parts, slabs, sort_file
 from analysis.read.documents import LINE_PORT, Sent, total, total_of
 from analysis.read.load import Run
 from analysis.read.raw import Columns
@@ -36,29 +37,41 @@ def _numbering(directory: Path, postcards: Columns) -> tuple[int, int]:
     """(missing, duplicate) numbers of a run's postcards. Postcards of one port that were made at ingress have numbers
     of their own, as have those that were made at egress. A gap is a lost postcard.
     """
-    files: dict[int, ColumnFile] = {}  # the numbers of each kind of postcard
+    numbers: dict[int, tuple[int, int, int]] = {}  # of each kind: how many, the lowest, the highest
+    for kind, seq in _numbers(postcards):
+        count, low, high = numbers.get(kind, (0, int(seq[0]), int(seq[0])))
+        numbers[kind] = count + len(seq), min(low, int(seq.min())), max(high, int(seq.max()))
+    file = ColumnFile(directory, {"seq": np.dtype(np.int64)}, len(postcards["card_seq"]))
+    file.rows = len(postcards["card_seq"])
+    columns, rows, above, places = file.columns(), 0, 0, dict[int, list[int]]()
+    for kind, (count, low, high) in numbers.items():  # each begins one above the one before: no gap
+        places[kind], rows, above = [rows, above - low], rows + count, above + high - low + 1
+    for kind, seq in _numbers(postcards):
+        cast(Column, columns["seq"]).write(places[kind][0], seq + places[kind][1])
+        places[kind][0] += len(seq)
+    sort_file(directory, columns, "seq")
+    missing = duplicates = 0
+    for part in slabs(file.rows - 1):
+        steps = np.diff(columns["seq"][part.start : part.stop + 1])
+        missing += int(steps.sum() - np.count_nonzero(steps))
+        duplicates += int(np.count_nonzero(steps == 0))
+    return missing, duplicates
+
+
+def _numbers(postcards: Columns) -> Iterator[tuple[int, np.ndarray]]:
+    """(kind, the unwrapped numbers of its postcards) slab by slab, each kind of a slab in turn."""
     last: dict[int, int] = {}
     for cards in parts(postcards, "switch_id", "egress_port", "flags", "card_seq"):
-        kind = cards["switch_id"].astype(np.uint64) << np.uint64(32)
-        kind |= cards["egress_port"].astype(np.uint64) << np.uint64(8)
-        kind |= cards["flags"] & np.uint8(CARD["POSTCARD_AT_INGRESS"])
-        for key in np.unique(kind).tolist():
-            numbers = cards["card_seq"][kind == key]
-            before = last.get(key, int(numbers[0]))
+        kinds = cards["switch_id"].astype(np.uint64) << np.uint64(32)
+        kinds |= cards["egress_port"].astype(np.uint64) << np.uint64(8)
+        kinds |= cards["flags"] & np.uint8(CARD["POSTCARD_AT_INGRESS"])
+        for kind in np.unique(kinds).tolist():
+            numbers = cards["card_seq"][kinds == kind]
+            before = last.get(kind, int(numbers[0]))
             steps = np.diff(numbers, prepend=np.uint32(before & 0xFFFF_FFFF)).view(np.int32)
             seq = before + np.cumsum(steps, dtype=np.int64)
-            if key not in files:
-                files[key] = ColumnFile(directory, {"seq": seq.dtype}, len(postcards["card_seq"]))
-            files[key].append({"seq": seq})
-            last[key] = int(seq[-1])
-    missing = duplicates = 0
-    for file in files.values():
-        sort_file(directory, columns := file.columns(), "seq")
-        for rows in slabs(file.rows - 1):
-            steps = np.diff(columns["seq"][rows.start : rows.stop + 1])
-            missing += int(steps.sum() - np.count_nonzero(steps))
-            duplicates += int(np.count_nonzero(steps == 0))
-    return missing, duplicates
+            last[kind] = int(seq[-1])
+            yield kind, seq
 
 
 def ledger(run: Run) -> Entries:

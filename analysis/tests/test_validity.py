@@ -3,8 +3,10 @@
 not valid, with this reason alone.
 """
 
+import resource
 import shutil
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,7 +14,7 @@ import numpy as np
 import pytest
 
 from analysis.judge.analyse import analyse
-from analysis.judge.ledger import ledger_reasons
+from analysis.judge.ledger import _numbering, ledger_reasons
 from analysis.measure import metrics, stalled_flows
 from analysis.measure.fidelity import depth_errors, histogram_percentiles
 from analysis.read.postcards import dropped, misspaced
@@ -383,3 +385,20 @@ def test_limits__are_kept_to_the_ns(known_runs, tmp_path, run):
             if [said in reason for reason in reasons] != [True] * bool(said):
                 wrong.append((name, place, value, reasons))
     assert wrong == []
+
+
+def test_numbering__of_many_ports_opens_few_files(tmp_path):
+    ports = np.arange(600) % 200
+    cards = {
+        "switch_id": np.ones(600, dtype=np.uint16), "egress_port": ports.astype(np.uint16),
+        "flags": np.zeros(600, dtype=np.uint8),
+        "card_seq": (np.arange(600) // 200 - ports - (ports == 7) * (np.arange(600) > 300)).astype(np.uint32),
+    }  # fmt: skip
+    cards["card_seq"][408] += 5
+    most, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(list(Path("/proc/self/fd").iterdir())) + 20, hard))
+    try:
+        found = _numbering(tmp_path, cards)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    assert found == (5, 1)
