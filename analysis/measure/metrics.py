@@ -8,7 +8,7 @@ ns on CLOCK_MONOTONIC. All sums of bytes are 64 bits wide.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -292,12 +292,21 @@ def queue_depth(queue: Columns, window: Window, column: str = "depth_packets") -
     Depth counts the packets admitted and not yet completely departed: with the packet on the link, without the
     arriving packet.
     """
-    depth = Counted.of(cards[column] for cards in cards_in(queue, window, column))
-    result: dict[str, float | int | None] = {"mean": depth.mean(), **depth.percentiles(p01=1, p50=50, p99=99)}
-    result["max"] = depth.max
+    result = _of_slabs(lambda: (cards[column] for cards in cards_in(queue, window, column)), p01=1, p50=50, p99=99)
     if column == "depth_packets":
         result["time_mean"] = _time_mean_depth(queue, window)
     return result
+
+
+def _of_slabs(parts: Callable[[], Iterable[np.ndarray]], **names: float) -> dict[str, float | int | None]:
+    """Mean, percentiles as `percentiles` has them, and maximum of integers of which most may differ, as a depth in
+    bytes; None without any. `parts` gives them slab by slab, each time that it is called.
+    """
+    values = quantiles(parts, (*names.values(), 100)) or [None] * (len(names) + 1)
+    count = total = 0
+    for part in parts():
+        count, total = count + len(part), total + int(part.sum(dtype=np.int64))
+    return {"mean": total / count if count else None, **dict(zip((*names, "max"), values, strict=True))}
 
 
 def _time_mean_depth(queue: Columns, window: Window) -> float | None:
@@ -336,11 +345,7 @@ def counts(queue: Columns, window: Window) -> dict[str, int | float | None]:
 
 def queue_delay(queue: Columns, window: Window) -> dict[str, float | None]:
     """Sojourn time in ns, from arrival to the departure of the last bit, of packets that were not dropped."""
-    p50, p99, most = quantiles(lambda: delays(queue, window), (50, 99, 100)) or (None, None, None)
-    count = total_ns = 0
-    for delay in delays(queue, window):
-        count, total_ns = count + len(delay), total_ns + int(delay.sum(dtype=np.int64))
-    return {"mean": total_ns / count if count else None, "p50": p50, "p99": p99, "max": most}
+    return _of_slabs(lambda: delays(queue, window), p50=50, p99=99)
 
 
 def delays(queue: Columns, window: Window) -> Iterator[np.ndarray]:

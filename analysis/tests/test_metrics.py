@@ -2,6 +2,8 @@
 """Metrics computed again from the simulation's packets and trace records, by plain loops."""
 
 import math
+import tracemalloc
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -187,6 +189,27 @@ def test_windows__are_the_same_in_slabs_of_any_size(known, monkeypatch):
         summary["aggregate_window_packets"]["synchronization"] = together and round(together, 9)
     np.testing.assert_equal(got[:2], expected[:2])
     assert got[2].equals(expected[2])
+
+
+def _peak_bytes(work: Callable[[], object]) -> int:
+    """The most memory that some work takes at once."""
+    tracemalloc.start()
+    work()
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return most
+
+
+def test_depth__in_bytes_takes_no_memory_for_each_different_value(monkeypatch):
+    monkeypatch.setattr(columns, "SLAB_ROWS", 10_000)
+    values = 97 * np.arange(300_000, dtype=np.uint32)
+    queue = {"enqueue_mono_ns": np.arange(300_000), "depth_bytes": values}
+    found: list[dict[str, Any]] = []
+    all_of_it = metrics.Window(0, 0, 300_000, 0)
+    most = _peak_bytes(lambda: found.append(metrics.queue_depth(queue, all_of_it, "depth_bytes")))
+    p01, p50, p99 = np.percentile(values, (1, 50, 99), method="inverted_cdf").tolist()
+    assert found == [{"mean": values.mean(), "p01": p01, "p50": p50, "p99": p99, "max": values.max()}]
+    assert most < 3_000_000
 
 
 def test_loss_events__group_drops_by_the_longest_rtt(known):
