@@ -24,7 +24,7 @@ from analysis.read.postcards import dropped
 # al., 3.2 and Figure 1), and two until the thinner stream has reached the queue and left it.
 AFTERMATH_RTTS = 4
 STEPS_PER_RTT = 50
-EVENTS_AT_ONCE = 250
+STARTS_AT_ONCE = 1 << 17  # windows of so many starts, or of one event, take tens of MB
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def _least_utilization(
     steps_ns = np.arange(0, after_ns, max(rtt_ns // STEPS_PER_RTT, 1), dtype=np.int64)
     known = starts_ns[starts_ns + after_ns + width_ns <= window.end_ns]
     result: list[float | None] = []
-    for part in slabs(len(known), EVENTS_AT_ONCE):
+    for part in slabs(len(known), max(STARTS_AT_ONCE // len(steps_ns), 1)):
         begin_ns = known[part, None] + steps_ns
         result += link.utilization(begin_ns.ravel(), width_ns).reshape(begin_ns.shape).min(axis=1).tolist()
     return result + [None] * (len(starts_ns) - len(known))

@@ -13,7 +13,7 @@ import pytest
 from analysis.figures import queue_and_windows, window_distribution, zoom_on_loss
 from analysis.judge.analyse import analyse
 from analysis.measure import metrics
-from analysis.measure.loss import flows_losing_per_rtt
+from analysis.measure.loss import _least_utilization, flows_losing_per_rtt
 from analysis.read import columns
 from analysis.read.documents import Documents, Traffic
 from analysis.read.link_rate import LinkRate
@@ -210,6 +210,20 @@ def test_depth__in_bytes_takes_no_memory_for_each_different_value(monkeypatch):
     p01, p50, p99 = np.percentile(values, (1, 50, 99), method="inverted_cdf").tolist()
     assert found == [{"mean": values.mean(), "p01": p01, "p50": p50, "p99": p99, "max": values.max()}]
     assert most < 3_000_000
+
+
+def test_loss_events__of_a_deep_buffer_take_the_memory_of_a_few():
+    """A buffer of 50 base RTTs: 10,000 windows begin in the aftermath of each event."""
+    flags = np.zeros(1, dtype=np.uint8)
+    one: dict[str, np.ndarray] = {"flags": flags, "enqueue_mono_ns": np.array([0]), "sojourn_ns": np.array([12_000])}
+    link = metrics.LinkUsage(one | {"packet_bytes": np.array([1476], dtype=np.uint16)}, LinkRate(1_000_000_000))
+    of_all, starts_ns = metrics.Window(0, 0, 1_000_000_000, 0), np.arange(0, 200_000_000, 1_000_000)
+    found: list[list[float | None]] = []
+    most = _peak_bytes(
+        lambda: found.append(_least_utilization(link, of_all, starts_ns, 200_000_000, 1_000_000, 1_000_000))
+    )
+    assert found == [[0.0] * 200]
+    assert most < 40_000_000
 
 
 def test_loss_events__group_drops_by_the_longest_rtt(known):
