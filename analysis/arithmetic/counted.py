@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 DENSE = 1 << 20  # a range of values that is counted without sorting
+LEAST_MERGED = 1 << 16
 BUCKET_BITS = 12
 
 
@@ -16,7 +17,9 @@ class Counted:
     """How often each integer occurred: `values` (int64) ascend, values[i] occurred counts[i] times (int64)."""
 
     def __init__(self) -> None:
-        self.values, self.counts = np.zeros((2, 0), dtype=np.int64)
+        self._values, self._counts = np.zeros((2, 0), dtype=np.int64)
+        self._waiting: list[tuple[np.ndarray, np.ndarray]] = []  # values and counts that are not among these yet
+        self._rows = 0  # of `_waiting`
 
     @classmethod
     def of(cls, parts: Iterable[np.ndarray]) -> Counted:
@@ -42,10 +45,28 @@ class Counted:
 
     def merge(self, values: np.ndarray, counts: np.ndarray) -> None:
         """Counts values, each so many times."""
-        self.values, where = np.unique(np.concatenate((self.values, values)), return_inverse=True)
-        merged = np.zeros(len(self.values), dtype=np.int64)
-        np.add.at(merged, where, np.concatenate((self.counts, counts)))
-        self.counts = merged
+        self._waiting.append((values, counts))
+        self._rows += len(values)
+        if self._rows > max(len(self._values), LEAST_MERGED):  # so each value is sorted a few times, not for each slab
+            self._merge()
+
+    def _merge(self) -> None:
+        if self._waiting:
+            values, counts = zip((self._values, self._counts), *self._waiting, strict=True)
+            self._values, where = np.unique(np.concatenate(values), return_inverse=True)
+            self._counts = np.zeros(len(self._values), dtype=np.int64)
+            np.add.at(self._counts, where, np.concatenate(counts))
+            self._waiting, self._rows = [], 0
+
+    @property
+    def values(self) -> np.ndarray:
+        self._merge()
+        return self._values
+
+    @property
+    def counts(self) -> np.ndarray:
+        self._merge()
+        return self._counts
 
     def __len__(self) -> int:
         """The number of all values."""

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Percentiles by counting against NumPy's of all values."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -28,3 +30,18 @@ def test_counted__without_values_knows_nothing() -> None:
     by_count.add(np.empty(0, dtype=np.uint32))
     assert by_count.percentiles(p50=50) == {"p50": None}
     assert (by_count.mean(), by_count.max, percentiles(lambda: [], [50])) == (None, None, [])
+
+
+def test_counted__sorts_many_different_values_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the windows of very many flows, of which each slab has other ones."""
+    unique, rows = np.unique, []
+
+    def counting(values: np.ndarray, **options: bool) -> Any:
+        rows.append(len(values))
+        return unique(values, **options)
+
+    monkeypatch.setattr(np, "unique", counting)
+    by_count = Counted.of((np.arange(1000) + slab * 900) << 32 for slab in range(300))
+    assert by_count.values.tolist() == [value << 32 for value in range(300 * 900 + 100)]
+    assert (len(by_count), by_count.counts.max()) == (300_000, 2)
+    assert sum(rows) < 6 * 300_000
