@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
 from analysis.read.raw import load_postcards
@@ -210,6 +211,32 @@ def test_run__marks_at_departure_are_those_of_the_p4_program(tmp_path: Path) -> 
     repetition = tmp_path / "latest/rep-1"
     assert main(["replay", f"RUN={repetition}", "BUF=0.5bdp"]) == 0
     assert json.loads((repetition / "whatif-1/summary.json").read_text())["same_as_the_run"] is True
+
+
+def test_run__of_a_users_policy_is_whole_and_has_its_value(tmp_path: Path) -> None:
+    """Each postcard has the least wait that the template knew at the arrival, by the times of all postcards."""
+    summary = run(tmp_path, *SHORT, "P4=template", "POLICY=target=1ms interval=5ms", "ECN=on", drawn=True)
+    assert summary["valid"]
+    assert summary["spec"]["p4"]["parameters"] == {"target_ns": 10**6, "interval_ns": 5 * 10**6}
+    repetition = tmp_path / "latest/rep-1"
+    assert (repetition / "figures/policy_value.svg").exists()
+    cards = pl.read_parquet(repetition / "postcards.parquet").filter(pl.col("egress_port") == 2)
+    came, waited, values = (cards[name].to_list() for name in ("enqueue_mono_ns", "sojourn_ns", "policy_value"))
+    arrivals = [(at_ns, 1, number) for number, at_ns in enumerate(came)]
+    departures = [(came[number] + wait_ns, 0, number) for number, wait_ns in enumerate(waited) if wait_ns]
+    least = end = 0
+    wrong = ties = 0
+    left = {at_ns for at_ns, *_ in departures}
+    for at_ns, is_arrival, number in sorted(arrivals + departures):
+        if is_arrival:
+            ties += at_ns in left
+            wrong += values[number] != least
+        elif at_ns >= end:
+            least, end = waited[number], at_ns + 5 * 10**6
+        else:
+            least = min(least, waited[number])
+    assert max(values) > 10**6
+    assert wrong <= ties < len(values) / 10
 
 
 def test_run__the_switch_as_a_process_is_late_by_little(tmp_path: Path) -> None:
