@@ -217,7 +217,8 @@ def test_run__of_a_users_policy_is_whole_and_has_its_value(tmp_path: Path) -> No
     """Each postcard has the least wait that the template knew at the arrival, by the times of all postcards."""
     summary = run(tmp_path, *SHORT, "P4=template", "POLICY=target=1ms interval=5ms", "ECN=on", drawn=True)
     assert summary["valid"]
-    assert summary["spec"]["p4"]["parameters"] == {"target_ns": 10**6, "interval_ns": 5 * 10**6}
+    spec: Any = summary["spec"]
+    assert spec["p4"]["parameters"] == {"target_ns": 10**6, "interval_ns": 5 * 10**6}
     repetition = tmp_path / "latest/rep-1"
     assert (repetition / "figures/policy_value.svg").exists()
     cards = pl.read_parquet(repetition / "postcards.parquet").filter(pl.col("egress_port") == 2)
