@@ -24,7 +24,8 @@ def from_bmv2(content: Mapping[str, Any], origin: str) -> Schema:
     def key(content: Mapping[str, Any]) -> Field:
         header, name = content["target"]
         bits = headers[header].get(name, 1)  # isValid() is a bit, and no field
-        return Field(content["name"], bits, content["match_type"])
+        named = content.get("name") or name  # a table that p4c made of a `switch` has keys without names
+        return Field(named, bits, content["match_type"])
 
     actions = {
         action["id"]: (action["name"], tuple(Field(data["name"], data["bitwidth"]) for data in action["runtime_data"]))

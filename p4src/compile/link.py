@@ -37,6 +37,8 @@ def link(program: Any, policy: Any) -> Any:
     header = {"name": OURS, "id": _next(program["headers"]), "header_type": OURS, "metadata": True, "pi_omit": True}
     program["headers"].append(header)
     fields = {(found[1], found[2]): name for name, *_ in scalars["fields"] if (found := _FIELD.fullmatch(name))}
+    for calculation in policy["calculations"]:
+        calculation["name"] = f"{OURS}_{calculation['name']}"
     for part in ARRAYS:
         for each in policy[part]:
             if each["name"] in {ours["name"] for ours in program[part]}:
@@ -52,10 +54,14 @@ def link(program: Any, policy: Any) -> Any:
 
 
 def _renamed(value: Any) -> Any:
-    """The policy with another name for its metadata header."""
+    """The policy with other names for its metadata header and its calculations."""
     if isinstance(value, list):
         return [OURS, value[1]] if len(value) == 2 and value[0] == SCALARS else [_renamed(each) for each in value]
-    return {key: _renamed(each) for key, each in value.items()} if isinstance(value, dict) else value
+    if not isinstance(value, dict):
+        return value
+    if value.get("type") == "calculation":  # p4c itself names the calculations of hashes
+        return value | {"value": f"{OURS}_{value['value']}"}
+    return {key: _renamed(each) for key, each in value.items()}
 
 
 def _actions(program: Any, actions: list[Any]) -> dict[int, int]:
