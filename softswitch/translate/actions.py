@@ -6,7 +6,6 @@ from __future__ import annotations
 from .cfile import Function, block, function
 from .errors import BadProgram, Unsupported
 from .expressions import Code, Expressions, Node, constant, mask, storage
-from .names import comment
 from .program import Header, Json, Program
 
 _UNSUPPORTED = {
@@ -74,7 +73,7 @@ class Actions:
         made = function(
             self.program.functions.unique(action["name"]),
             body,
-            comment=f"{where} action {comment(action['name'])}",
+            comment=f"{where} action {action['name']}",
             parameters=[f"{storage(bits)} {name}" for name, bits in params],
         )
         self.made.append(made)

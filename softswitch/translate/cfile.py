@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from . import names
+
 # Every function of a packet has these parameters first. The functions are static: the compiler removes what a function
 # does not use.
 _CONTEXT = ("struct pipeline *pipeline", "struct packet *packet", "struct phv *phv")
@@ -40,5 +42,5 @@ def function(
 def plain_function(name: str, body: list[str], comment: str, returns: str, parameters: str) -> Function:
     """A static function with these parameters only."""
     head = f"static {returns} {name}({parameters})"
-    lines = [f"/* {comment} */"] if comment else []
+    lines = [f"/* {names.comment(comment)} */"] if comment else []
     return Function(name, head, (*lines, head, "{", *indent(body), "}", ""))

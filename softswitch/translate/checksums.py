@@ -8,6 +8,7 @@ from .cfile import Function, block, function
 from .errors import Unsupported
 from .expressions import Expressions, constant, mask
 from .headers import chunks, store, store_bits
+from .names import comment
 from .program import HeaderField, Json, Program
 
 # algorithm -> result bits.
@@ -167,5 +168,5 @@ def checksums(
                     statement = if_else(code, statement, [])
             elif verify and not header.metadata:
                 statement = block(f"if ({header.c_text}.valid) {{", statement)
-            lines += [f"/* {where} */", *statement]
+            lines += [f"/* {comment(where)} */", *statement]
     return lines

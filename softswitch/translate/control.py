@@ -8,7 +8,7 @@ from .actions import Actions, if_else
 from .cfile import Function, function
 from .errors import BadProgram
 from .expressions import Expressions
-from .names import Names
+from .names import Names, comment
 from .program import Json, Program
 from .tables import MatchTable, Tables
 
@@ -129,7 +129,7 @@ class Control:
             code = self.expressions.boolean(self.expressions.read(node["expression"], where), where)
             lines = if_else(code, then, otherwise)
             if lines:
-                lines[0] += f"\t/* {where} */"
+                lines[0] += f"\t/* {comment(where)} */"
         return lines
 
     def _table(self, table: MatchTable, meet: str | None) -> list[str]:
@@ -176,7 +176,7 @@ class Control:
             if following == meet:
                 continue
             names = [self.program.actions[table.action_ids[index]]["name"] for index in indexes]
-            lines += [f"case {index}:\t/* {name} */" for index, name in zip(indexes, names, strict=True)]
+            lines += [f"case {index}:\t/* {comment(name)} */" for index, name in zip(indexes, names, strict=True)]
             lines += ["\t" + line for line in [*self._region(following, meet), "break;"]]
         return [*lines, "}"]
 

@@ -12,7 +12,7 @@ from .cfile import Function, block, function
 from .errors import BadProgram, Unsupported
 from .expressions import Code, Expressions, Node, constant, mask
 from .headers import load_bits
-from .names import Names
+from .names import Names, comment
 from .program import Json, Program
 from .tables import Tables
 
@@ -108,7 +108,7 @@ class Parser:
         timeout = self.program.errors.get("ParserTimeout", 5)
         for name in loop:
             where = self._where(name)
-            body += [f"{self._labels[name]}:;\t/* {where} state {name} */"]
+            body += [f"{self._labels[name]}:;\t/* {comment(where)} state {comment(name)} */"]
             body += block(
                 f"if (++states > {MAX_STATES}) {{",
                 [f"packet->std.parser_error = {timeout};\t/* ParserTimeout */", "return;"],
@@ -197,7 +197,7 @@ class Parser:
     def _failed(self, condition: str, error: str, code: int, leave: str) -> list[str]:
         """`code`: of the error in programs whose JSON has no list of errors."""
         value = self.program.errors.get(error, code)
-        return block(f"if ({condition}) {{", [f"packet->std.parser_error = {value};\t/* {error} */", leave])
+        return block(f"if ({condition}) {{", [f"packet->std.parser_error = {value};\t/* {comment(error)} */", leave])
 
     def _too_short(self, needed: int | str, leave: str) -> list[str]:
         return self._failed(f"packet->frame_bytes - packet->payload_offset < {needed}", "PacketTooShort", 1, leave)

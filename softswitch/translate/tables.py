@@ -190,7 +190,7 @@ class Tables:
             body.append("return row->action;")
         returns = {"none": "void", "hit": "bool", "action": "uint32_t"}[table.branches]
         name = self.program.functions.prefixed("apply_", table.json["name"])
-        title = f"{table.where} table {comment(table.json['name'])}"
+        title = f"{table.where} table {table.json['name']}"
         table.apply = function(name, body, comment=title, returns=returns)
         self.made.append(table.apply)
 
@@ -262,7 +262,7 @@ class Tables:
             ]
             function_name = self.program.functions.prefixed("apply_", name)
             parameters = [f"uint64_t {text}" for text in texts]
-            table.apply = function(function_name, body, f"{where} value set {comment(name)}", "bool", parameters)
+            table.apply = function(function_name, body, f"{where} value set {name}", "bool", parameters)
             self.sets.append(table.apply)
             self.tables[name] = table
         if [key.bits for key in table.keys] != widths:

@@ -6,6 +6,9 @@ of the parts.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
+
+from lib.terminal import one_line
 
 from . import queue_registers
 from .actions import Actions
@@ -22,6 +25,7 @@ from .tables import Tables
 
 LEAST_HEADROOM_BYTES = 256
 UINT32_MAX = 2**32 - 1
+NUMBERS = {"id", "size", "bitwidth", "max_size", "action_id", "prefix_length", "priority", "rate_count", "max_length"}
 
 
 @dataclass(frozen=True)
@@ -35,11 +39,26 @@ def translate(json: Json, digest: str) -> Translation:
     BadProgram for JSON that p4c-bm2-ss does not write.
     """
     try:
+        _check_numbers(json)
         return _Translator(json, digest).run()
     except Unsupported as problem:
         raise ManyProblems([problem]) from problem
-    except (KeyError, IndexError, TypeError, ValueError, AssertionError, AttributeError) as error:
-        raise BadProgram(f"{type(error).__name__}: {error}") from error
+    except (LookupError, TypeError, ValueError, AssertionError, AttributeError, StopIteration, RecursionError) as error:
+        raise BadProgram(f"{type(error).__name__}: {one_line(error)}") from error
+
+
+def _check_numbers(part: Any, is_number: bool = False) -> None:
+    """The C text has these values as they are: text in their place would be code. Raises BadProgram."""
+    if is_number and (type(part) is not int or not 0 <= part < 2**31):
+        raise BadProgram(f"{one_line(repr(part))} stands for a number from 0 to {2**31 - 1}")
+    if isinstance(part, dict):
+        for key, value in part.items():
+            _check_numbers(value, key in NUMBERS)
+        for _, number in part.get("errors", ()):
+            _check_numbers(number, is_number=True)
+    elif isinstance(part, list):
+        for value in part:
+            _check_numbers(value)
 
 
 class _Translator:

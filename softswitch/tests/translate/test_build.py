@@ -5,11 +5,13 @@ import json
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from p4src.compile.v1model import check
 from softswitch.library import ROOT
+from softswitch.translate import translate as translator
 from softswitch.translate.__main__ import main as translate
 
 from .conftest import HERE, PROGRAMS, Switch, compiled
@@ -90,6 +92,35 @@ def test_queue_registers__of_another_form_or_written_are_refused(
     to, name, index = read["parameters"]
     read.update(op="register_write", parameters=[name, index, to])
     assert "writing register queue_packets" in said(program, tmp_path, capsys)
+
+
+@pytest.mark.parametrize(("kind", "key"), [("counter_arrays", "size"), ("register_arrays", "size"), ("errors", 1)])
+def test_number__that_is_text_never_gets_into_the_c_text(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str, key: object
+) -> None:
+    program = json.loads(compiled("clones")[0].read_text())
+    program[kind][0][key] = "1]; } void code(void) { int x[1"
+    assert "not what p4c-bm2-ss writes" in said(program, tmp_path, capsys)
+
+
+def test_comments__of_the_c_text_end_where_the_translator_ends_them(tmp_path: Path) -> None:
+    """Names of files, actions, tables, states and keys come from the program."""
+
+    def poisoned(part: Any) -> Any:
+        if isinstance(part, dict):
+            place = {"filename": "a*/\n", "line": "b*/\n", "column": 1, "source_fragment": "c*/\n"}
+            return {key: place if key == "source_info" else poisoned(value) for key, value in part.items()}
+        if isinstance(part, list):
+            return [poisoned(each) for each in part]
+        return f"{part}*/" if part in names else part
+
+    for source in ("tables", "parser", "checksums"):
+        program = json.loads(compiled(source)[0].read_text())
+        names = {state["name"] for parser in program["parsers"] for state in parser["parse_states"]}
+        tables = [table for pipeline in program["pipelines"] for table in pipeline["tables"]]
+        names |= {each["name"] for each in (*program["actions"], *tables)}
+        text = translator.translate(poisoned(program | {"program": "d*/\n.p4"}), "0").c_text
+        assert "*/" not in re.sub(r'"(?:\\.|[^"\\\n])*"|/\*.*?\*/', "", text, flags=re.S)
 
 
 def test_bad_input__is_one_line_and_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
