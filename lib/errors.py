@@ -9,6 +9,8 @@ from typing import NamedTuple
 from lib.exit_codes import Exit
 from lib.terminal import complain
 
+MOST_CHARACTERS = 2000  # of an error
+
 
 class BadValue(NamedTuple):
     """An error in a command's parameters, or in a spec.
@@ -23,6 +25,8 @@ class BadValue(NamedTuple):
 
     def __str__(self) -> str:
         line = f"{self.origin}: {self._without_origin()}" if self.origin else self._without_origin()
+        if len(line) > MOST_CHARACTERS:  # a word from a file may be long: what is allowed stands at the end
+            line = f"{line[: MOST_CHARACTERS // 2]} ... {line[-MOST_CHARACTERS // 2 :]}"
         return line if line.isprintable() else ascii(line)  # text from a file must not control the terminal
 
     def _without_origin(self) -> str:

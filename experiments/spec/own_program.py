@@ -8,6 +8,7 @@ ports have the program's numbers.
 from __future__ import annotations
 
 import hashlib
+import ipaddress
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -54,11 +55,22 @@ def read_addresses(value: object) -> dict[str, str]:
         name, _, host = word.rpartition("=")
         pairs.append((name, host))
     for name, host in pairs:
-        if host not in NAMES or not re.fullmatch(r"[0-9a-fA-F.:]+(/[0-9]{1,3})?", name):
+        if host not in NAMES or not _is_address(name):
             raise ValueError(f"cannot be read at '{name}={host}'; allowed: {ADDRESSES_FORM}")
     if not pairs or len(dict(pairs)) < len(pairs):
         raise ValueError(f"names no address, or one twice; allowed: {ADDRESSES_FORM}")
     return dict(pairs)
+
+
+def _is_address(text: str) -> bool:
+    """Whether this is a MAC address, an IP address, or a prefix."""
+    if re.fullmatch(r"[0-9a-fA-F]{1,2}(:[0-9a-fA-F]{1,2}){5}", text):
+        return True
+    try:
+        ipaddress.ip_interface(text)
+    except ValueError:
+        return False
+    return re.fullmatch(r"[^/%]+(/[0-9]{1,3})?", text) is not None
 
 
 def ports(program: Program | None) -> Ports:
@@ -97,6 +109,8 @@ def _words(addresses: Mapping[str, str]) -> dict[str, str]:
 
 def wrong(program: Program | None, given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """(key, problem) of TABLES, PORTS, ADDRESSES and SCHEDULER."""
+    if program is None and "p4" in given:
+        return  # P4 has an error of its own
     whole = program is not None and program.parameters is None
     for key in ("tables", "ports", "addresses", "scheduler"):
         if key in given and not whole:

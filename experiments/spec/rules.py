@@ -105,7 +105,7 @@ def without_meaning(words: Words, host: Host) -> Iterator[Error]:
                     "allowed: no SWITCH")  # fmt: skip
     if spec.bdp_of and not isinstance(spec.rate, ChangingRate):
         yield Error("bdp_of", "has no meaning with a constant RATE; allowed: with a RATE that changes")
-    if spec.policy and not spec.p4:
+    if spec.policy and not spec.p4 and "p4" not in words.given:
         yield Error("policy", "has no meaning here; allowed: with P4 only")
     for problem in own_p4.wrong(spec.p4, spec.policy or {}) if spec.p4 else ():
         yield Error("policy", problem)

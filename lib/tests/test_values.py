@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from lib import units, values
+from lib.errors import MOST_CHARACTERS, BadValue
 from lib.terminal import located, one_line, printable
 from lib.values import choice, number, quantity, whole_number
 
@@ -144,3 +145,10 @@ def test_error__has_a_place_and_a_reason() -> None:
     ):
         assert located(error, "x") == line
     assert one_line(ValueError()) == "ValueError"
+
+
+def test_error__about_a_long_word_keeps_what_is_allowed() -> None:
+    text = str(BadValue("TABLES", "t.txt", f"has no table {'x' * 10**6}; allowed: forward"))
+    assert len(text) < MOST_CHARACTERS + 10
+    assert text.startswith("TABLES=t.txt has no table")
+    assert text.endswith("; allowed: forward")
