@@ -11,13 +11,23 @@ from typing import Any
 
 from controlplane.program import PROGRAM
 from controlplane.schema import Array, Field, Schema, Table
+from controlplane.switch import SwitchError
+from lib.terminal import one_line
 from p4src.compile.sources import read_digest
 
 BUILD = Path(__file__).resolve().parents[1] / "p4src/build"
 
 
 def from_bmv2(content: Mapping[str, Any], origin: str) -> Schema:
-    """`content`: the program as p4c compiles it for BMv2, parsed."""
+    """`content`: the program as p4c compiles it for BMv2, parsed. Raises SwitchError."""
+    try:
+        return _from_bmv2(content, origin)
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        reason = f"{type(error).__name__}: {one_line(error)}"
+        raise SwitchError(f"{origin}: is not what p4c-bm2-ss writes ({reason}); compile it again") from None
+
+
+def _from_bmv2(content: Mapping[str, Any], origin: str) -> Schema:
     types = {kind["name"]: {name: bits for name, bits, *_ in kind["fields"]} for kind in content["header_types"]}
     headers = {header["name"]: types[header["header_type"]] for header in content["headers"]}
 

@@ -21,6 +21,8 @@ from lib import regular
 from lib.errors import BadValue, InputError
 from lib.terminal import one_line
 from model.experiment import OF_A_REPETITION, Experiment, Source
+from p4src.compile import policy
+from p4src.compile.sources import CannotCompile
 from runs import environment_file, record
 from runs.environment_file import RunEnvironment
 from runs.names import RATE_DIRECTORY, REPETITION_NAME, SPEC_FILE
@@ -75,6 +77,10 @@ def _resolved(repetition: Path, stored: Experiment) -> Experiment:
         known["rate_trace"] = _with_text(repetition / RATE_DIRECTORY, stored.rate_trace)
     if stored.p4:
         compiled = _with_text(repetition / own_p4.DIRECTORY, stored.p4.compiled)
+        try:
+            policy.check_json(compiled.text or "")
+        except CannotCompile as error:
+            raise InputError(f"{repetition / own_p4.DIRECTORY / compiled.file}: {error}") from None
         tables = stored.p4.tables and _with_text(repetition / own_p4.DIRECTORY, stored.p4.tables)
         known["p4"] = stored.p4.model_copy(update={"compiled": compiled, "tables": tables})
     if not NAME.fullmatch(stored.name or ""):

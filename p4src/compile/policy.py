@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from lib import files, regular, units, user_cache
+from lib.terminal import one_line
 from p4src.compile import link, v1model
 from p4src.compile.sources import (
     MOST_BYTES,
@@ -91,7 +92,9 @@ def read(word: str) -> P4Program:
     if word in committed():
         return _committed(word)
     if path.suffix == ".p4":
-        return compile_p4(path)
+        program = compile_p4(path)
+        check_json(program.text)  # P4C may be the compiler of another architecture
+        return program
     if path.suffix != ".json":
         raise CannotCompile(f"is no P4 program; {HOW}{', '.join(committed())}")
     try:
@@ -114,12 +117,20 @@ def check_json(text: str) -> None:
     """Raises CannotCompile unless the text is p4c's BMv2 JSON of a v1model program."""
     try:
         program = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise CannotCompile(f"is not JSON ({error}); give the output of p4c-bm2-ss") from None
     parts = {"header_types", "headers", "pipelines", "actions"}
     if not isinstance(program, dict) or not parts <= program.keys():
         raise CannotCompile("is not a P4 program in JSON; give the output of p4c-bm2-ss")
-    if not any(header.get("name") == "standard_metadata" for header in program["headers"]):
+    try:
+        is_v1model = any(header["name"] == "standard_metadata" for header in program["headers"])
+        values(parameters(program), {})
+        if is_policy(program):
+            outdated(program)
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        reason = f"{type(error).__name__}: {one_line(error)}"
+        raise CannotCompile(f"is not what p4c-bm2-ss writes ({reason}); compile it again") from None
+    if not is_v1model:
         raise CannotCompile("is of another architecture than v1model; compile the program with p4c-bm2-ss for v1model")
 
 

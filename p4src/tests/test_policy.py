@@ -3,6 +3,7 @@
 their parameters, and what is refused. `decides` is a policy of the tests (programs/decides.p4), compiled and committed.
 """
 
+import json
 import shutil
 from pathlib import Path
 
@@ -117,6 +118,12 @@ def test_read__refuses_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert "other parameters" in refusal(whole.replace("in policy_input_t seen, ", "", 1))
     assert refusal('#include "/dev/null"').startswith("reading /dev/null")
     assert refusal("{", "mine.json").startswith("is not JSON")
+    assert refusal("[" * 100_000, "mine.json").startswith("is not JSON")
+    program = policy.read("template").json
+    for part, damage in (
+        ("headers", 7), ("pipelines", [7]), ("actions", [{}]), ("__meta__", 7), ("__meta__", {"policy": 1})
+    ):  # fmt: skip
+        assert "p4c-bm2-ss" in refusal(json.dumps(program | {part: damage}), "mine.json")
     assert "another architecture" in refusal(
         '{"header_types": [], "headers": [], "pipelines": [], "actions": []}', "mine.json"
     )
