@@ -17,6 +17,7 @@ from typing import Any
 from p4src.compile.sources import CannotCompile
 
 SCALARS, OURS = "scalars", "policy_scalars"  # the name of p4c's metadata header in the policy, and in the whole
+STANDARD = "standard_metadata"
 HOOKS = {"ingress": "arrival_hook", "egress": "departure_hook"}
 DECIDE = "decide"
 ARRAYS = ("register_arrays", "counter_arrays", "meter_arrays", "calculations")
@@ -31,6 +32,8 @@ def link(program: Any, policy: Any) -> Any:
     for part, name in UNSUPPORTED.items():
         if policy.get(part) or any(pipeline.get(part) for pipeline in policy["pipelines"]):
             raise CannotCompile(f"uses {name}, which a policy cannot")
+    if own := [each["name"] for each in policy["headers"] if each["name"] not in (SCALARS, STANDARD)]:
+        raise CannotCompile(f"has the header {own[0]}, which a policy cannot: use a struct")
     policy = _renamed(policy)
     (scalars,) = (each for each in policy["header_types"] if each["name"].startswith(SCALARS))
     program["header_types"].append(scalars | {"name": OURS, "id": _next(program["header_types"])})

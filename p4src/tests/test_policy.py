@@ -11,7 +11,7 @@ import pytest
 
 from controlplane.policy import TailDrop
 from controlplane.program import ProgramEntry
-from p4src.compile import policy
+from p4src.compile import link, policy
 from p4src.compile.sources import CannotCompile
 from p4src.tests import frames
 from p4src.tests.under_test import RECEIVER_PORT, SENDER_PORT, SoftCore
@@ -21,6 +21,16 @@ ROOT = Path(__file__).resolve().parents[2]
 TESTS = ROOT / "p4src/tests/programs"
 DECIDES = "p4src/tests/programs/build/decides.json"
 P4C = shutil.which("p4c-bm2-ss")
+SEEN = ("now_ns", "sojourn_ns", "depth_packets", "depth_bytes", "packet_bytes", "ecn", "full", "port")
+FIELDS = [f"_seen_{name}" for name in SEEN] + [f"_verdict_{name}" for name in ("drop", "mark", "value")]
+ALONE = {  # what p4c makes of a policy that does nothing
+    "header_types": [{"name": "scalars_0", "fields": [[f"m.{name}{at}", 48] for at, name in enumerate(FIELDS)]}],
+    "headers": [{"name": "scalars"}, {"name": "standard_metadata"}],
+    **{part: [] for part in ("actions", *link.ARRAYS)},
+    "pipelines": [
+        {"name": name, "init_table": None, "tables": [], "conditionals": []} for name in ("ingress", "egress")
+    ],
+}
 CONTROL = "control {}(in policy_input_t seen, inout policy_verdict_t verdict) {{ apply {{ {} }} }}\n"
 
 
@@ -127,6 +137,24 @@ def test_read__refuses_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert "another architecture" in refusal(
         '{"header_types": [], "headers": [], "pipelines": [], "actions": []}', "mine.json"
     )
+
+
+def test_link__keeps_the_hashes_of_policy_and_program_apart() -> None:
+    """p4c calls the first hash of every program `calc`."""
+    ours = json.loads(policy.BUILD.joinpath("with_policy.json").read_text())
+    alone = ALONE | {"calculations": [{"name": "calc", "id": 0, "algo": "crc16", "input": []}]}
+    alone["actions"] = [{"name": "act", "id": 0, "runtime_data": [], "primitives": [
+        {"op": "modify_field_with_hash_based_offset", "parameters": [{"type": "calculation", "value": "calc"}]}
+    ]}]  # fmt: skip
+    linked = link.link(ours, alone)
+    assert [each["name"] for each in linked["calculations"]] == ["calc", f"{link.OURS}_calc"]
+    assert linked["actions"][-5]["primitives"][0]["parameters"][0]["value"] == f"{link.OURS}_calc"
+
+
+def test_link__refuses_headers_of_a_policy() -> None:
+    ours = json.loads(policy.BUILD.joinpath("with_policy.json").read_text())
+    with pytest.raises(CannotCompile, match="header pair"):
+        link.link(ours, ALONE | {"headers": [*ALONE["headers"], {"name": "pair"}]})
 
 
 @pytest.mark.skipif(not P4C, reason="p4c-bm2-ss is not installed")
