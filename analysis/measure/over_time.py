@@ -17,11 +17,10 @@ from analysis.arithmetic.by_flow import Groups
 from analysis.arithmetic.counted import Counted
 from analysis.arithmetic.reproducible_sums import dot
 from analysis.join.join import NONE
-from analysis.measure.metrics import Columns, Window, WindowSeries
+from analysis.measure.metrics import LEAST, SPAN, Columns, Window, WindowSeries
 from analysis.read.columns import in_order, parts
 from analysis.read.postcards import admitted
 
-WINDOW_BITS = 32  # of a window in packets, beside a flow's number
 Held = tuple[np.ndarray, np.ndarray]  # (values, ns at each), int64, ascending by value
 
 
@@ -113,9 +112,9 @@ def synchronization(windows: WindowSeries, window: Window) -> float | None:
     start_ns, end_ns = (np.full(len(traced), end) for end in (window.start_ns, window.end_ns))
     held = Counted()  # ns of each window of each flow
     for groups, (packets,), held_ns in by_flow(windows, start_ns, end_ns, "of_flow_in_flight"):
-        key = groups.spread(groups.flow).astype(np.int64) << WINDOW_BITS | packets
-        held.merge(key, held_ns.astype(np.int64))
-    flow, packets = held.values >> WINDOW_BITS, held.values & ((1 << WINDOW_BITS) - 1)
+        held.merge(groups.spread(groups.flow).astype(np.int64) * SPAN + packets, held_ns.astype(np.int64))
+    flow = (held.values + LEAST) // SPAN
+    packets = held.values - flow * SPAN
     starts = np.flatnonzero(np.diff(flow, prepend=-1))
     total_ns = np.add.reduceat(held.counts, starts)
     if not (total_ns > 0).all():

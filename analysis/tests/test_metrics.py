@@ -12,7 +12,7 @@ import pytest
 
 from analysis.figures import queue_and_windows, window_distribution, zoom_on_loss
 from analysis.judge.analyse import analyse
-from analysis.measure import metrics
+from analysis.measure import metrics, over_time
 from analysis.measure.loss import _least_utilization, flows_losing_per_rtt
 from analysis.read import columns
 from analysis.read.documents import Documents, Traffic
@@ -189,6 +189,17 @@ def test_windows__are_the_same_in_slabs_of_any_size(known, monkeypatch):
         summary["aggregate_window_packets"]["synchronization"] = together and round(together, 9)
     np.testing.assert_equal(got[:2], expected[:2])
     assert got[2].equals(expected[2])
+
+
+def test_synchronization__of_windows_below_zero_is_that_of_their_changes():
+    """A trace may count more packets as lost than it counts as sent. Where two windows are equal, it is 1."""
+    flow, packets = np.array([0, 1] * 3, dtype=np.uint16), np.array([-2, -2, 3, 3, -1, -1], dtype=np.int32)
+    together = np.array([-2, -4, 1, 6, 2, -2])
+    windows = metrics.WindowSeries(
+        np.array([0, 0, 40, 40, 70, 70]), flow, flow < 2, packets, packets.astype(np.uint32), together, together,
+        np.array([4, 5, -1]),
+    )  # fmt: skip
+    assert over_time.synchronization(windows, metrics.Window(0, 10, 100, 0)) == pytest.approx(1)
 
 
 def _peak_bytes(work: Callable[[], object]) -> int:
