@@ -8,7 +8,7 @@ ns on CLOCK_MONOTONIC. All sums of bytes are 64 bits wide.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -302,7 +302,7 @@ def _of_slabs(parts: Callable[[], Iterable[np.ndarray]], **names: float) -> dict
     """Mean, percentiles as `percentiles` has them, and maximum of integers of which most may differ, as a depth in
     bytes; None without any. `parts` gives them slab by slab, each time that it is called.
     """
-    values = quantiles(parts, (*names.values(), 100)) or [None] * (len(names) + 1)
+    values: Sequence[int | None] = quantiles(parts, (*names.values(), 100)) or [None] * (len(names) + 1)
     count = total = 0
     for part in parts():
         count, total = count + len(part), total + int(part.sum(dtype=np.int64))

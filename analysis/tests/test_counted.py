@@ -34,7 +34,8 @@ def test_counted__without_values_knows_nothing() -> None:
 
 def test_counted__sorts_many_different_values_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
     """As the windows of very many flows, of which each slab has other ones."""
-    unique, rows = np.unique, []
+    unique: Any = np.unique
+    rows: list[int] = []
 
     def counting(values: np.ndarray, **options: bool) -> Any:
         rows.append(len(values))

@@ -214,7 +214,7 @@ def _peak_bytes(work: Callable[[], object]) -> int:
 def test_depth__in_bytes_takes_no_memory_for_each_different_value(monkeypatch):
     monkeypatch.setattr(columns, "SLAB_ROWS", 10_000)
     values = 97 * np.arange(300_000, dtype=np.uint32)
-    queue = {"enqueue_mono_ns": np.arange(300_000), "depth_bytes": values}
+    queue: dict[str, np.ndarray] = {"enqueue_mono_ns": np.arange(300_000), "depth_bytes": values}
     found: list[dict[str, Any]] = []
     all_of_it = metrics.Window(0, 0, 300_000, 0)
     most = _peak_bytes(lambda: found.append(metrics.queue_depth(queue, all_of_it, "depth_bytes")))
