@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from lib import files, regular, units, user_cache
-from lib.terminal import one_line
+from lib.terminal import located, one_line
 from p4src.compile import link, v1model
 from p4src.compile.sources import (
     MOST_BYTES,
@@ -179,6 +179,14 @@ def compile_p4(path: Path) -> P4Program:
         compiler = find_compiler("P4C", COMPILERS, P4C_PAGE)
     except CannotCompile as error:
         raise CannotCompile(f"needs p4c: {error}; or give p4c's JSON of it, or {', '.join(committed())}") from None
+    try:
+        return _cached(compiler, path, is_whole)
+    except OSError as error:
+        raise CannotCompile(f"cannot be compiled: {located(error, compiler)}") from None
+
+
+def _cached(compiler: str, path: Path, is_whole: bool) -> P4Program:
+    """The compilation in the user's cache, made if it is missing. Raises CannotCompile, OSError."""
     made_of = f"whole+{_digest((path,))}" if is_whole else sources_digest(path)
     linker = hashlib.sha256(Path(link.__file__).read_bytes()).hexdigest()
     key = hashlib.sha256(f"{path.name} {made_of} {linker} {_version(compiler)}".encode()).hexdigest()
