@@ -333,8 +333,11 @@ void collector_run(struct collector *collector)
 
 	for (; started < collector->worker_count && !err; started += !err) {
 		err = pthread_create(&workers[started].thread, NULL, run_worker, &workers[started]);
-		if (err)
-			count_error(&workers[started], -err);
+		if (err) {
+			complain("starting receiver %u: %s", started, strerror(err));
+			workers->receive_errors++;
+			stop_requested = 1; /* else its share of the postcards would be lost in silence */
+		}
 	}
 	run_worker(workers);
 	while (--started)

@@ -91,13 +91,14 @@ def _at_the_queue(run: Run, queue: Columns, segments: Segments) -> dict[str, pl.
     """Packets, drops, marks and congestion events of each record's flow; when its data first arrived and last left."""
     assert run.flow_records is not None
     flow, size = run.flow_records["flow"], len(run.flows) + 1  # the last place, index -1, is for flows without packets
-    drops = rows_of(queue, slice(0))
+    dropped_cards = [rows_of(queue, slice(0))]
     counts = dict(zip(("packets", "drops", "marks"), np.zeros((3, size), dtype=np.int64), strict=True))
     for cards in parts(queue, "flow", "flags", "enqueue_mono_ns"):
         lost, marked = dropped(cards), (cards["flags"] & wire.POSTCARD.const["POSTCARD_CE_MARKED"]) != 0
         for name, mask in (("packets", slice(None)), ("drops", lost), ("marks", marked)):
             counts[name] += np.bincount(cards["flow"][mask], minlength=size)
-        drops = joined(drops, rows_of(cards, lost))
+        dropped_cards.append(rows_of(cards, lost))
+    drops = joined(*dropped_cards)
     counts["congestion_events"] = congestion_events.count(
         drops["flow"].astype(np.int64), drops["enqueue_mono_ns"].astype(np.int64), _rtts_ns(run)
     )

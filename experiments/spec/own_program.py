@@ -121,6 +121,10 @@ def wrong(program: Program | None, given: Mapping[str, Any]) -> Iterator[tuple[s
         return
     if program.tables and program.tables.file == program.compiled.file:
         yield "tables", "has the name of the program's JSON, beside which a run stores it; allowed: another name"
+    text = program.tables.text or "" if program.tables else ""
+    for address in program.addresses or ():
+        if address not in text:
+            yield "addresses", f"names {address}, which the file of TABLES does not have; allowed: words of this file"
     try:
         requests(program)
     except SwitchError as error:

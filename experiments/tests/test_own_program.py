@@ -103,6 +103,12 @@ def test_key__that_has_no_meaning_is_refused(given: dict[str, str], key: str) ->
     assert key.upper() in problems(**given)
 
 
+def test_addresses__that_the_file_does_not_have_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "t.txt"
+    path.write_text("table_add forward send_to 10:00:00:00:00:01 => 1")
+    assert "ADDRESSES" in problems(p4=PROGRAM, tables=str(path), addresses="10:0:0:0:0:1=sender")
+
+
 def test_addresses__are_the_labs_in_the_programs_form(tmp_path: Path) -> None:
     path = tmp_path / "t.txt"
     path.write_text("table_add forward send_to 10:00:00:00:00:01 => 1")
