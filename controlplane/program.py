@@ -276,15 +276,7 @@ class Switch(abc.ABC):
         )
 
     def set_collector(self, collector: Collector) -> None:
-        arguments = {
-            "switch_mac": mac_number(collector.switch_mac),
-            "collector_mac": mac_number(collector.collector_mac),
-            "switch_addr": int(ipaddress.IPv4Address(collector.switch_addr)),
-            "collector_addr": int(ipaddress.IPv4Address(collector.collector_addr)),
-            "src_port": collector.src_port,
-            "dst_port": collector.dst_port,
-        }
-        self.write_default("collector", ProgramEntry("send_to_collector", arguments))
+        self.write_default("collector", ProgramEntry("send_to_collector", collector_numbers(collector)))
         self.set_mirror_port(collector.port)
 
     def counters(self) -> dict[str, dict[int, Count]]:
@@ -300,6 +292,18 @@ class Switch(abc.ABC):
         cells = self.read_counter("depth_histogram", range(first, first + len(DEPTH_BUCKETS)))
         nothing = Count(0, 0)
         return [(depth, cells.get(first + at, nothing).packets) for at, depth in enumerate(DEPTH_BUCKETS)]
+
+
+def collector_numbers(collector: Collector) -> dict[str, int]:
+    """The addresses of the collector and of the switch's postcards, by the names of the action's arguments."""
+    return {
+        "switch_mac": mac_number(collector.switch_mac),
+        "collector_mac": mac_number(collector.collector_mac),
+        "switch_addr": int(ipaddress.IPv4Address(collector.switch_addr)),
+        "collector_addr": int(ipaddress.IPv4Address(collector.collector_addr)),
+        "src_port": collector.src_port,
+        "dst_port": collector.dst_port,
+    }
 
 
 def mac_number(text: str) -> int:

@@ -7,7 +7,6 @@ Links, flows, lateness and `request` are for the lab; other switches do not have
 from __future__ import annotations
 
 import hashlib
-import ipaddress
 import os
 import re
 import socket
@@ -20,7 +19,14 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from controlplane.identity import refuse_other_program
 from controlplane.lock import only_writer
-from controlplane.program import COPY_BYTES, COUNTERS, MIRROR_SESSION, ProgramEntry, Switch, mac_number
+from controlplane.program import (
+    COPY_BYTES,
+    COUNTERS,
+    MIRROR_SESSION,
+    ProgramEntry,
+    Switch,
+    collector_numbers,
+)
 from controlplane.schema import Field, Schema, Table, short
 from controlplane.switch import Capabilities, Collector, Count, ProgramIdentity, Queue, SwitchError
 from controlplane.targets import TARGETS
@@ -217,16 +223,8 @@ class SoftSwitch(Switch):
         """From now on the switch itself makes a postcard of each packet of `port`'s queue, for any program. Packets
         that come from the port `sender` and do not reach the queue count as dropped on arrival.
         """
-        addresses = {
-            "switch_mac": mac_number(collector.switch_mac),
-            "collector_mac": mac_number(collector.collector_mac),
-            "switch_addr": int(ipaddress.IPv4Address(collector.switch_addr)),
-            "collector_addr": int(ipaddress.IPv4Address(collector.collector_addr)),
-            "src_port": collector.src_port,
-            "dst_port": collector.dst_port,
-        }
         ports = {"sender": sender, "collector": collector.port, "switch_id": switch_id}
-        self.request("watch", "set", port, *_pairs(ports | addresses))
+        self.request("watch", "set", port, *_pairs(ports | collector_numbers(collector)))
 
     def watched(self) -> dict[str, dict[int, Count]]:
         """The counters of `watch`, with the names that our program's counters have."""
