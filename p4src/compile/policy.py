@@ -249,7 +249,7 @@ def default_actions(program: Mapping[str, Any], values: Mapping[str, int]) -> di
     actions: dict[tuple[str, str], dict[str, int]] = {}
     for name, known in parameters(program).items():
         for place in known.tables:
-            actions.setdefault(place, {})[name] = values[name]
+            actions.setdefault(place, {})[name] = values.get(name, known.default)
     return actions
 
 
