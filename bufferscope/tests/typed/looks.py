@@ -221,11 +221,16 @@ def cleaned(clone: Clone, done: Done, given: Words) -> None:
 
 
 def copied(clone: Clone, done: Done, given: Words) -> None:
-    assert "CONGESTION_CONTROL(" in (clone.path / "mycc.c").read_text()
+    source, target = (clone.path / name for name in shlex.split(done.typed)[1:])
+    assert target.read_bytes() == source.read_bytes()
+
+
+def p4(clone: Clone, done: Done, given: Words) -> None:
+    assert ("target_ns" if given.get("do") == "check" else "nothing changed") in done.said
 
 
 LOOKS = {
-    "cp": Look(copied, ("mycc.c",)),
+    "cp": Look(copied),
     "experiment": Look(experiment),
     "show": says("rate_bps: 200000000", "buffer_packets: "),
     "sweep": Look(sweep),
@@ -243,7 +248,7 @@ LOOKS = {
     "advise-parameters": says("RATE ", "RTT ", "FLOWS ", "BUDGET "),
     "deploy": Look(built, ("build/deployed", "build/tcp_flows")),
     "kernel": Look(kernel, ("build/virtual/linux",)),
-    "p4": says("nothing changed"),
+    "p4": Look(p4),
     "bench": says("analysis"),
     "completion": Look(completes),
     "job": Look(job, ("{sweep}/runs/{name}",)),
