@@ -121,7 +121,7 @@ _ALL = (
     ),
     Command(
         "job", "run one job of a sweep, as the sweep itself starts it", "experiments.sweep.job",
-        "SWEEP=results/spang2021-twenty-packets-smoke NAME=reno-n8-b20-6a2d155877-r1", "command", starts_programs=True,
+        "SWEEP=results/spang2021-twenty-packets-smoke NAME=reno-n8-b20-be46b5a93b-r1", "command", starts_programs=True,
     ),
 )  # fmt: skip
 COMMANDS = {command.name: command for command in _ALL}

@@ -128,6 +128,7 @@ def test_ordinary_user__follows_the_tutorial(clone: Clone, tmp_path: Path) -> No
 
 
 def test_clean__leaves_the_results(clone: Clone, tmp_path: Path) -> None:
+    provide(clone, "results/latest")
     subprocess.run(["cp", "-a", "--reflink=auto", clone.path, tmp_path / "copy"], check=True)
     run(Clone(tmp_path / "copy"), "make clean")
 
