@@ -42,7 +42,7 @@ SHORT = (
     "WARMUP=0.2s",
 )
 WITHOUT_RATE = tuple(word for word in SHORT if not word.startswith("RATE="))
-LONG = ("CLOCK=virtual", "CC=reno", "FLOWS=2", "RATE=1gbit", "DURATION=600s", "YES=1")
+LONG = ("CLOCK=virtual", "CC=reno", "FLOWS=2", "RATE=1gbit", "DURATION=200s", "YES=1")
 NOBODY = 65534
 
 
