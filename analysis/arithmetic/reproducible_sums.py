@@ -13,10 +13,3 @@ import numpy as np
 def dot(first: np.ndarray, second: np.ndarray) -> float:
     """Sum of products, in float64."""
     return float(np.sum(first * second, dtype=np.float64))
-
-
-def percentile(values: np.ndarray, counts: np.ndarray, percent: int) -> int:
-    """The smallest value with at least `percent` of all occurrences at or below it, as in metrics.percentiles.
-    `values` are ascending integers; values[i] occurred counts[i] times. `counts` must not sum to 0.
-    """
-    return int(values[np.searchsorted(counts.cumsum() * 100, percent * counts.sum())])

@@ -12,7 +12,6 @@ from __future__ import annotations
 import numpy as np
 
 from analysis.arithmetic.counted import Counted
-from analysis.arithmetic.reproducible_sums import percentile
 from analysis.figures import common
 from analysis.figures.common import BLACK, BLUE, GREY, LABEL_RED, ORANGE, Data
 
@@ -26,14 +25,15 @@ def prepare(a: common.Analysis) -> Data:
 
     if a.run.depths is None:
         depth = Counted.of(cards["depth_packets"] for cards in cards_in(a.queue, a.window, "depth_packets"))
-        values, occurred = depth.values, depth.counts
     else:  # an imported histogram of the whole run
-        values, occurred = a.run.depths
+        depth = Counted()
+        depth.merge(*a.run.depths)
+    values, occurred = depth.values, depth.counts
     width = int(values.max(initial=0)) // MAX_BINS + 1
     counts = np.bincount(values // width, weights=occurred, minlength=1)
     expected = open_loop.model(a.run.experiment)
     packets = int(occurred.sum())
-    percentiles = [percentile(values, occurred, percent) for percent in (1, 50, 99)] if packets else None
+    percentiles = list(depth.percentiles(p01=1, p50=50, p99=99).values()) if packets else None
     return {
         "facts": common.run_facts(a), "counts": counts, "width": width, "packets": packets, "percentiles": percentiles,
         "empty": int(occurred[values == 0].sum()),

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from analysis.arithmetic.by_flow import Axis, Groups
-from analysis.arithmetic.reproducible_sums import percentile
+from analysis.arithmetic.counted import Counted
 from analysis.arithmetic.unwrap import unwrap32
 from lib import regular
 from lib.errors import InputError
@@ -106,7 +106,9 @@ def queue_depth(depths: Depths) -> dict[str, float | int | None]:
     if not total:
         return dict(NULL_DEPTHS)
     result: dict[str, float | int | None] = {"mean": float((packets.astype(np.float64) * counts).sum() / total)}
-    result |= {name: percentile(*depths, percent) for name, percent in (("p01", 1), ("p50", 50), ("p99", 99))}
+    found = Counted()
+    found.merge(*depths)
+    result |= found.percentiles(p01=1, p50=50, p99=99)
     return result | {"max": int(packets[counts > 0].max()), "time_mean": None}
 
 
