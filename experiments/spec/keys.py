@@ -18,7 +18,6 @@ from experiments.spec import congestion, own_p4, own_program, transfers
 from experiments.spec.cc_parameters import read_parameters
 from experiments.spec.link_changes import STEADY, read_jitter, read_loss, read_rate
 from experiments.spec.offloads import OffloadKeys
-from experiments.spec.own_p4 import OwnP4
 from experiments.spec.pacing import PacingKeys
 from experiments.spec.programs import ProgramKeys
 from experiments.spec.tcp_options import TcpKeys
@@ -41,6 +40,7 @@ from lib.keys import BOTH, GROUP, SWEEP, Keys, field, parse, table
 from lib.quantities import Buffer, Duration, Rate, Time, TimeOrRtts
 from lib.values import SIX_DECIMALS, number, whole_number
 from model.experiment import SPEC_VERSION, Jitter, Loss, Source
+from p4src.compile.policy import P4Program
 
 MOST_REPS, MOST_SEED = 1000, 2**32 - 1
 MOST_GROUPS = 64
@@ -205,9 +205,9 @@ class RunKeys(Keys):
         "what a full queue does: tail-drop, ecn (marks from ECN_THRESHOLD, drops at BUF), egress-threshold (drops at "
         "departure), egress-ecn (at departure, marks if BUF or more packets stay behind; drops packets that are not "
         "ECN-capable)", default="tail-drop", values=WATCHED_MODES)
-    p4: OwnP4 | None = field(
-        "a queue policy of your own in P4 (docs/your-aqm.md): my_aqm.p4, p4c's JSON my_aqm.json, or template, which "
-        "needs no p4c. BUF stays the length at which every packet is dropped",
+    p4: P4Program | None = field(
+        "a queue policy of your own in P4 (docs/your-aqm.md; BUF stays the length at which every packet is dropped), "
+        "or a whole program (docs/your-program.md): my_aqm.p4, p4c's JSON my_aqm.json, or template, which needs no p4c",
         own_p4.read, values=("template",))
     policy: dict[str, str] | None = field(
         "with P4: values of the policy's parameters, target=5ms interval=100ms", own_p4.read_parameters)

@@ -13,34 +13,21 @@ from typing import Any
 
 from model.experiment import Program, Source
 from p4src.compile import policy
-from p4src.compile.policy import P4Program, Parameter
+from p4src.compile.policy import P4Program
 from p4src.compile.sources import CannotCompile
 
 FORM = "NAME=VALUE, several with spaces: target=5ms interval=100ms"
 DIRECTORY = "p4"  # of the program, in the directory of a repetition
 
 
-class OwnP4(P4Program):
-    """`parameters` is None for a whole program."""
-
-    parameters: Mapping[str, Parameter] | None
-
-    def __str__(self) -> str:
-        return self.name
-
-
-def read(value: object) -> OwnP4:
+def read(value: object) -> P4Program:
     """The program that a user named. Raises ValueError; its message continues a sentence that begins with the value."""
     try:
-        compiled = policy.read(str(value))
+        program = policy.read(str(value))
     except CannotCompile as error:
         raise ValueError(str(error)) from None
-    content = compiled.json
-    parameters = policy.parameters(content) if policy.is_policy(content) else None
-    if parameters is not None and policy.outdated(content):
+    if program.parameters is not None and policy.outdated(program.json):
         raise ValueError("was composed with another version of bufferscope's P4 program; compile it again from its .p4")
-    program = OwnP4(compiled.name, compiled.text)
-    object.__setattr__(program, "parameters", parameters)
     return program
 
 
@@ -80,7 +67,7 @@ def program_of(program: P4Program, parameters: dict[str, int] | None = None) -> 
     return Program(compiled=source, parameters=parameters)
 
 
-def wrong(program: OwnP4, given: Mapping[str, str]) -> list[str]:
+def wrong(program: P4Program, given: Mapping[str, str]) -> list[str]:
     """The problems of POLICY's words."""
     return policy.values(program.parameters or {}, given)[1]
 

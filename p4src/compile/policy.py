@@ -14,7 +14,7 @@ import subprocess
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -50,9 +50,8 @@ CONTROLS = {
 UNITS = {"_ns": ("time", 1), "_us": ("time", 1000), "_bytes": ("bytes", 1), "_packets": ("packets", 1),
          "_bps": ("rate", 1)}  # fmt: skip
 HOW = "give a policy (docs/your-aqm.md): my_aqm.p4, p4c's my_aqm.json, or one of ours: "
-
-
-FORM = r"\(\s*in\s+policy_input_t\s+\w+\s*,\s*inout\s+policy_verdict_t\s+\w+\s*\)"
+LONGEST_S = 600  # of a compilation
+_ARGUMENTS = r"\(\s*in\s+policy_input_t\s+\w+\s*,\s*inout\s+policy_verdict_t\s+\w+\s*\)"
 
 
 @dataclass(frozen=True)
@@ -73,13 +72,21 @@ class P4Program:
     name: str
     text: str
 
+    def __str__(self) -> str:
+        return self.name
+
     @property
     def digest(self) -> str:
         return hashlib.sha256(self.text.encode()).hexdigest()
 
-    @property
+    @cached_property
     def json(self) -> Any:
         return json.loads(self.text)
+
+    @cached_property
+    def parameters(self) -> Mapping[str, Parameter] | None:
+        """Of a policy; None for a whole program."""
+        return parameters(self.json) if is_policy(self.json) else None
 
 
 def committed() -> list[str]:
@@ -171,7 +178,7 @@ def compile_p4(path: Path) -> P4Program:
         raise CannotCompile(f"cannot be read: {getattr(error, 'strerror', None) or 'not UTF-8 text'}") from None
     is_whole = re.search(r"\bmain\s*;", text) is not None
     for name, form in CONTROLS.items():
-        found = re.search(rf"\bcontrol\s+{name}\s*({FORM})?", text)
+        found = re.search(rf"\bcontrol\s+{name}\s*({_ARGUMENTS})?", text)
         if not is_whole and not (found and found[1]):
             problem = f"has a control {name} with other parameters" if found else f"has no control {name}"
             raise CannotCompile(f"{problem}; it needs: {form}")
@@ -209,8 +216,16 @@ def write(path: Path, directory: Path) -> list[tuple[Path, bool]]:
     return [(file, write_changed(file, text)) for file, text in files_of]
 
 
+def _run(*command: str) -> subprocess.CompletedProcess[str]:
+    """Raises CannotCompile if the compiler does not end, OSError if it cannot be started."""
+    try:
+        return subprocess.run(command, capture_output=True, text=True, errors="replace", check=False, timeout=LONGEST_S)
+    except subprocess.TimeoutExpired:
+        raise CannotCompile(f"cannot be compiled: {command[0]} did not end within {LONGEST_S} s") from None
+
+
 def _version(compiler: str) -> str:
-    done = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=False)
+    done = _run(compiler, "--version")
     return " ".join((done.stdout + done.stderr).split())
 
 
@@ -219,8 +234,7 @@ def _compile(compiler: str, path: Path, is_whole: bool) -> Any:
         alone, compiled = Path(directory) / path.name, Path(directory) / "program.json"
         alone.write_text(f'#define POLICY_FILE "{path.resolve()}"\n#include "{ALONE}"\n', encoding="utf-8")
         main = path.resolve() if is_whole else alone
-        command = [compiler, "--Wdisable=unused", "-o", str(compiled), str(main)]
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+        done = _run(compiler, "--Wdisable=unused", "-o", str(compiled), str(main))
         if done.returncode or not compiled.exists():
             raise CannotCompile(f"does not compile: {_errors(done.stderr, path) or done.returncode}")
         content = normalise(json.loads(compiled.read_text(encoding="utf-8")), ROOT)
