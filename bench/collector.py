@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""The collector at a steady rate from veth to disk, as in a run; then as fast as the kernel receives frames, beside
-other receivers of the same frames: UDP sockets, a collector that discards, tcpdump, a minimal AF_XDP receiver.
+"""The collector at a steady rate, near what one processor receives, to disk; then as fast as the kernel receives
+frames, beside other receivers of the same frames: a collector that discards, tcpdump, a minimal AF_XDP receiver.
 
-In the second part the frames come in at the interface as if its NIC had received them (postcard_generator --interface).
-Nothing is spent on sending: the generator's processor time is that of the kernel's receive path.
+The frames come in at the interface as if its NIC had received them (postcard_generator --interface). Nothing is spent
+on sending: the generator's processor time is that of the kernel's receive path.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from experiments.machine import cell
 from experiments.spec import topology
 from wire.wire import POSTCARD, STORED_POSTCARD
 
-RATE_PER_S, SECONDS = 700_000, 60
+RATE_PER_S, SECONDS = 400_000, 60
 FRAMES, RUNS = 4_000_000, 3
 PORT = POSTCARD.const["POSTCARD_UDP_PORT"]
 COLLECTOR, TARGET = topology.COLLECTOR, f"{topology.COLLECTOR.ipv4}:{PORT}"
@@ -77,7 +77,6 @@ def _in_cell(seconds: int, frames: int, runs: int) -> list[dict]:
     steady = _store(RATE_PER_S * seconds, rate=RATE_PER_S)
     kinds = {
         "collector": lambda: _store(frames),
-        "sockets": lambda: _store(frames, "--sockets"),
         "discarding": lambda: _receive([*LISTEN, "--discard"], frames),
         "AF_XDP": lambda: _receive(["build/xdp_sink", "--interface", topology.INTERFACE, "--port", PORT], frames),
         **({"tcpdump": lambda: _tcpdump(frames)} if shutil.which("tcpdump") else {}),
@@ -114,12 +113,11 @@ def _row(name: str, values: list[float], unit: str, **more) -> dict:
 
 
 def _generate(count: int, rate: int | None, sender: int) -> dict:
-    """Sends from the switch's end of the veth at a rate, or else into the collector's interface."""
-    words = ["build/postcard_generator", "--to", TARGET, "--count", str(count), "--switch-id", str(sender)]
-    if rate:
-        return json.loads(processes.run(topology.SWITCH, *words, "--rate", str(rate), timeout_s=1200))
+    """Frames come in at the collector's interface, as fast as the kernel receives them or at a rate."""
+    words = ["--to", TARGET, "--count", str(count), "--switch-id", str(sender)]
+    words += ["--rate", str(rate)] if rate else []
     into = ["--interface", topology.INTERFACE, "--from", topology.POSTCARD_SOURCE]
-    return json.loads(processes.run(COLLECTOR.name, *words, *into, timeout_s=1200))
+    return json.loads(processes.run(COLLECTOR.name, "build/postcard_generator", *words, *into, timeout_s=1200))
 
 
 def _receive(

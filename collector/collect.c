@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The receive loop, which every worker runs. The kernel stamps each datagram, so the loop need not read it at once. While datagrams arrive, the
-// loop sleeps 1 to 8 ms after it has emptied the socket: the sender need not wake up the collector for each datagram.
+// The receive loop, which every worker runs. The kernel stamps each datagram, so the loop need not read it at once.
+// While datagrams arrive, the loop sleeps 1 to 8 ms after it has emptied its buffer: the sender need not wake up the
+// collector for each datagram.
 #include "collect.h"
 
 #include <errno.h>

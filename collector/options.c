@@ -30,7 +30,6 @@ static const char help_text[] =
 	"  --status                  a JSON line per second on stdout\n"
 	"  --status-ms N             ms between two status lines (default 1000)\n"
 	"  --receivers N             threads that receive, up to 16 (default 1)\n"
-	"  --sockets                 UDP sockets, also where packet rings are possible (IPv4, CAP_NET_RAW)\n"
 	"  --receive-buffer BYTES    socket buffers to ask the kernel for, in all (default 268435456)\n"
 	"  --buffers N               block buffers of 1 MiB between a receiver and the disk (default 64)\n"
 	"\n"
@@ -64,7 +63,6 @@ int options_parse(struct options *options, int argc, char **argv)
 		OPTION_NUMBER("status-ms", &options->status_ms, 1, 3600000),
 		OPTION_FLAG("discard", &options->discard),
 		OPTION_NUMBER("receivers", &options->receivers, 1, MAX_RECEIVERS),
-		OPTION_FLAG_OFF("sockets", &options->ring),
 		OPTION_NUMBER("receive-buffer", &options->receive_buffer_bytes, 1, MAX_RECEIVE_BUFFER_BYTES),
 		/* At least two: one is filled while the other is written. */
 		OPTION_NUMBER("buffers", &options->buffers, 2, MAX_BUFFERS),
@@ -77,7 +75,6 @@ int options_parse(struct options *options, int argc, char **argv)
 		.receive_buffer_bytes = DEFAULT_RECEIVE_BUFFER_BYTES,
 		.buffers = DEFAULT_BUFFERS,
 		.receivers = 1,
-		.ring = true,
 		.status_ms = 1000,
 	};
 	err = options_read(rows, help_text, argc, argv);

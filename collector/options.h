@@ -19,7 +19,6 @@ struct options {
 	bool status;	       /* JSON lines on stdout */
 	bool discard;
 	uint64_t status_ms; /* between two status lines */
-	bool ring;	    /* packet rings, if the kernel lets this process have them */
 	uint64_t receivers;
 	uint64_t receive_buffer_bytes; /* of all receivers */
 	uint64_t buffers;	       /* of each receiver */

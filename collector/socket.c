@@ -122,31 +122,17 @@ static void prepare_messages(struct receiver *receiver)
 	}
 }
 
-int receiver_open(struct receiver *receiver, struct receiver *first, const struct options *options)
+int receiver_open(struct receiver *receiver, const struct receiver *first, const struct options *options)
 {
 	const struct address *address = &options->listen;
-	int err = 0;
+	int err;
 
 	memset(receiver, 0, sizeof(*receiver));
-	receiver->fd = receiver->port_fd = -1;
+	receiver->fd = -1;
 	receiver->source = *options->source.text ? &options->source : NULL;
-	if (!first || !first->ring)
-		err = open_bound(receiver, first, address);
+	err = open_bound(receiver, first, address);
 	if (err)
 		goto fail;
-	if (first ? !!first->ring : options->ring && address->storage.ss_family == AF_INET) {
-		err = ring_open(receiver, first, options);
-		if (!err) {
-			receiver->front_end = "packet ring";
-			return 0;
-		}
-		if (first) {
-			complain("opening another packet ring for %s: %s; ask for fewer --receivers",
-				 address->text, strerror(-err));
-			goto fail;
-		}
-	}
-	receiver->front_end = "UDP socket";
 	prepare_messages(receiver);
 	err = set_buffer(receiver, options->receive_buffer_bytes / options->receivers);
 	if (!err)
@@ -160,7 +146,6 @@ fail:
 
 void receiver_close(struct receiver *receiver)
 {
-	ring_close(receiver);
 	if (receiver->fd >= 0)
 		close(receiver->fd);
 	receiver->fd = -1;
@@ -200,8 +185,6 @@ int receiver_take(struct receiver *receiver, uint8_t *place, unsigned int stride
 {
 	int taken;
 
-	if (receiver->ring)
-		return ring_take(receiver, place, stride, data_bytes, count);
 	for (unsigned int index = 0; index < count; index++) {
 		receiver->iov[index].iov_base = place + (size_t)index * stride;
 		receiver->iov[index].iov_len = data_bytes;
@@ -228,9 +211,7 @@ uint64_t receiver_kernel_drops(struct receiver *receiver)
 	uint32_t info[SK_MEMINFO_VARS] = {0};
 	socklen_t length = sizeof(info);
 
-	if (receiver->ring)
-		ring_count_drops(receiver);
-	else if (!getsockopt(receiver->fd, SOL_SOCKET, SO_MEMINFO, info, &length))
+	if (!getsockopt(receiver->fd, SOL_SOCKET, SO_MEMINFO, info, &length))
 		count_drops(receiver, info[SK_MEMINFO_DROPS]);
 	return receiver->kernel_drops;
 }

@@ -47,7 +47,7 @@ static void put_sum(FILE *to, const char *name, const struct collector *collecto
 
 static void put_workers(FILE *to, const struct collector *collector)
 {
-	fprintf(to, "  \"front_end\": \"%s\",\n  \"receivers\": [", collector->workers->receiver.front_end);
+	fputs("  \"receivers\": [", to);
 	for (unsigned int number = 0; number < collector->worker_count; number++)
 		fprintf(to, "%s{\"received\": %" PRIu64 ", \"kernel_drops\": %" PRIu64 "}",
 			number ? ", " : "", collector->workers[number].intake.received,

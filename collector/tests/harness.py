@@ -6,11 +6,9 @@ import os
 import signal
 import socket
 import subprocess
-import time
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from hosts.tests.patience import wait_until
 from hosts.tests.processes import free_port, state
@@ -28,9 +26,6 @@ def card(seq: int, **fields: int) -> bytes:
     """A postcard of switch 1, port 2."""
     defaults = {"version": POSTCARD.const["POSTCARD_VERSION"], "switch_id": 1, "egress_port": 2}
     return POSTCARD.encode(**{**defaults, "card_seq": seq % 2**32, **fields})
-
-
-SOCKETS = pytest.mark.parametrize("options", [(), ("--sockets",)], ids=["ring", "socket"])
 
 
 def blocks(path: Path) -> list:
@@ -62,7 +57,6 @@ class Running:
         self, binary: Path, directory: Path, *options: str, listen: str = "127.0.0.1", prefix: tuple[str, ...] = ()
     ):
         self.port = free_port()
-        self.has_sockets = "--sockets" in options or listen[:1] in ("", "[")
         self.output = directory / "postcards.bsp"
         self.summary_path = directory / "collector.json"
         files = [] if "--discard" in options else ["--output", str(self.output), "--summary", str(self.summary_path)]
@@ -94,14 +88,12 @@ class Running:
             sender.bind((source, 0))
             for index, datagram in enumerate(datagrams):
                 sender.sendto(datagram, (to, self.port))
-                if index % 100 == 99 and self.has_sockets and state(self.pid) != "T":
+                if index % 100 == 99 and state(self.pid) != "T":
                     self.wait_until_read()
 
     def wait_until_read(self) -> None:
-        """Waits until the collector's socket is empty; nothing shows how full a ring is."""
+        """Waits until the collector's socket is empty."""
         wait_until(lambda: not self._queued_bytes())
-        if not self.has_sockets:
-            time.sleep(0.3)
 
     def _queued_bytes(self) -> int:
         tables = [Path("/proc/net", name).read_text().splitlines()[1:] for name in ("udp", "udp6")]

@@ -404,8 +404,7 @@ class _Repetition:
         schedule = self.settings.rate_schedule
         changes = ["--rate-entries", str(len(schedule.entries))] if schedule else []
         # Disks take no virtual time, so few blocks wait for them. Each MiB of buffers costs 256 page faults.
-        # A packet ring would save nothing there, and needs its memory at the start.
-        buffers = ["--buffers", "8", "--sockets"] if spec.clock == "virtual" else []
+        buffers = ["--buffers", "8"] if spec.clock == "virtual" else []
         read = ["--read-ms", str(sized.trace_read_ms)] if spec.clock == "virtual" else []
         return {
             "run_groups": ":".join(inventory_groups(spec)),
