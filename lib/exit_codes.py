@@ -13,12 +13,14 @@ class Exit(IntEnum):
     DONE = 0
     NOTHING = 1
     DOUBTFUL = 2
+    FAILED = 3
 
 
 MEANINGS = {
     "0": "done; for commands that run experiments: every run is valid",
     "1": "no result: wrong usage, bad input, or a failure that stderr names",
     "2": "done, but not valid, incomplete, or from damaged files",
+    "3": "done, and an expectation (EXPECT) failed",
     "128 + N": "ended by signal N",
 }
 

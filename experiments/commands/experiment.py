@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from experiments.run.expectations import Expecting
 from experiments.spec.keys import Spec, load_yaml
 from lib.errors import BadValue, RunError, SpecError
-from lib.keys import Keys, field, flag, take
+from lib.keys import field, flag, take
 from lib.terminal import complain, say
 from lib.words import PATHS
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from model.experiment import Experiment
 
 
-class Options(Keys):
+class Options(Expecting):
     """The keys of the command that are no keys of a spec."""
 
     spec: str | None = field(
@@ -58,13 +59,16 @@ def run(words: dict[str, Any], errors: list[BadValue]) -> int:
         say(f"repeats {run}, with the same {', '.join(same) or 'parameters'}")
         for line in different:
             complain(f"note: {line}; the numbers may differ")
-        return runner.run(spec, directory, inventory, asked.yes, asked.wait, first=first)
+        return runner.run(spec, directory, inventory, asked.yes, asked.wait, first=first, expecting=asked)
     spec = _resolve(words, file, errors, inventory=inventory)
     if virtual_lab.has_usual_kernel(spec) and virtual_lab.prepare():
         spec = _resolve(words, file, errors)  # again: now the new kernel can be queried
     if spec.clock == "virtual" or inventory:
-        return runner.run(spec, directory, inventory, asked.yes, asked.wait)
-    return runner.run(spec, directory, yes=asked.yes, wait=asked.wait, in_virtual_time=lambda: in_virtual_time(typed))
+        return runner.run(spec, directory, inventory, asked.yes, asked.wait, expecting=asked)
+    return runner.run(
+        spec, directory, yes=asked.yes, wait=asked.wait, in_virtual_time=lambda: in_virtual_time(typed),
+        expecting=asked,
+    )  # fmt: skip
 
 
 def in_virtual_time(typed: Mapping[str, str]) -> str | None:

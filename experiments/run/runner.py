@@ -17,8 +17,9 @@ from experiments.lab.interface import Lab
 from experiments.machine import cell, host
 from experiments.machine.cell import SignalHandler
 from experiments.machine.interruption import forget, interrupt
-from experiments.run import cost_question
+from experiments.run import cost_question, expectations
 from experiments.run.analysis_process import Analyst, analyse, user_problem
+from experiments.run.expectations import Expectation, Expecting, Judged
 from experiments.run.side_by_side import run_each
 from experiments.run.terminal_headline import headline, took
 from experiments.run.terminal_results import Outcome, outcome, show_all, show_one
@@ -38,11 +39,13 @@ PROCESSES_MIB = 128  # of Python, beside each repetition that is recorded
 def run(
     spec: Experiment, results_directory: Path, inventory: str = "", yes: bool = False, wait: bool = True,
     in_virtual_time: Callable[[], str | None] = lambda: None, first: int = 1,
+    expecting: Expecting = expectations.NOTHING,
 ) -> int:  # fmt: skip
     """Runs the whole experiment, on a testbed if `inventory` is given or the target needs a testbed. Returns the exit
     status of the command line. With `yes` no question about time and disk space is asked; without `wait` the experiment
     is refused if it would have to wait for another. `in_virtual_time` gives the command that repeats a run that was
-    late. `first` is the number of the first repetition. Raises RunError.
+    late. `first` is the number of the first repetition. As soon as all that is expected is decided, no further
+    repetition begins. Raises RunError.
     """
     lab = choose(spec, inventory)
     preflight(lab, results_directory)
@@ -58,7 +61,7 @@ def run(
             until_the_end.enter_context(results.running(directory))
         say(headline(spec, directory))
         try:
-            outcomes = repeat_all(lab, directory, processors, first)
+            outcomes = repeat_all(lab, directory, processors, first, expecting.expect)
             ending.check()
         except Interrupted as interrupted:
             complain(f"error: ended by {interrupted}; what was recorded is in {directory}")
@@ -66,7 +69,8 @@ def run(
         results.point_latest(results_directory, directory)
         if any(Area.FIDELITY.is_in("; ".join(each.reasons)) for each in outcomes) and (command := in_virtual_time()):
             complain(f"no frame is late in virtual time: {command}")
-    return 0 if all(each.valid for each in outcomes) else EXIT_NOT_VALID
+    expected = expectations.report(judged(outcomes, expecting.expect), spec.name or "", expecting.junit)
+    return max(expected, 0 if all(each.valid for each in outcomes) else EXIT_NOT_VALID)
 
 
 def preflight(lab: Lab, results_directory: Path) -> None:
@@ -88,30 +92,51 @@ def check_room(lab: Lab, directory: Path, at_once: int, beside_mib: int = PROCES
         raise RunError(*lines)
 
 
-def repeat_all(lab: Lab, directory: Path, processors: list[int], first: int = 1) -> list[Outcome]:
+def repeat_all(
+    lab: Lab, directory: Path, processors: list[int], first: int = 1, expect: tuple[Expectation, ...] = ()
+) -> list[Outcome]:
     """Records and analyses every repetition, from number `first`. Several processors record in parallel."""
     numbers = list(range(first, first + (lab.spec.reps or 1)))
-    outcomes = []
-    if len(processors) > 1:
-        begin = time.monotonic()
-        recorded = run_each(
-            lambda number, processor: record(lab, number, results.create_repetition(directory, number), processor),
-            numbers, processors,
-        )  # fmt: skip
-        for number in recorded:
-            outcomes.append(conclude(lab.spec, number, results.repetition_path(directory, number), begin))
-    else:
-        for number in numbers:
+    outcomes: list[Outcome] = []
+    for some in _batches(numbers, expect):
+        if len(processors) > 1:
             begin = time.monotonic()
-            repetition = results.create_repetition(directory, number)
-            # Not in real time: the imports would take processor time from the switch.
-            early = Analyst(repetition) if lab.spec.clock == "virtual" else contextlib.nullcontext()
-            with early as analyst:
-                record(lab, number, repetition, *processors)
-                outcomes.append(conclude(lab.spec, number, repetition, begin, analyst))
+            recorded = run_each(
+                lambda number, processor: record(lab, number, results.create_repetition(directory, number), processor),
+                some, processors,
+            )  # fmt: skip
+            for number in recorded:
+                outcomes.append(conclude(lab.spec, number, results.repetition_path(directory, number), begin))
+        else:
+            for number in some:
+                outcomes.append(_one(lab, number, directory, processors))
+        if len(outcomes) < len(numbers) and expectations.is_decided(judged(outcomes, expect)):
+            say(f"{len(outcomes)} of {len(numbers)} repetitions decide what was expected")
+            break
     if len(outcomes) > 1:
         show_all(outcomes)
     return outcomes
+
+
+def _batches(numbers: list[int], expect: tuple[Expectation, ...]) -> list[list[int]]:
+    """All repetitions at once, or, if something is expected, the fewest that decide and then as many more each time."""
+    size = expectations.FEWEST if expect else len(numbers)
+    return [numbers[at : at + size] for at in range(0, len(numbers), size)]
+
+
+def _one(lab: Lab, number: int, directory: Path, processors: list[int]) -> Outcome:
+    begin = time.monotonic()
+    repetition = results.create_repetition(directory, number)
+    # Not in real time: the imports would take processor time from the switch.
+    early = Analyst(repetition) if lab.spec.clock == "virtual" else contextlib.nullcontext()
+    with early as analyst:
+        record(lab, number, repetition, *processors)
+        return conclude(lab.spec, number, repetition, begin, analyst)
+
+
+def judged(outcomes: list[Outcome], expect: tuple[Expectation, ...]) -> list[Judged]:
+    """What was expected of the valid repetitions."""
+    return expectations.judge(expect, {"": [each.summary for each in outcomes if each.valid]})
 
 
 def record(lab: Lab, number: int, repetition: Path, processor: int | None = None) -> None:

@@ -29,6 +29,7 @@ class Outcome(NamedTuple):
     reasons: list[str]
     still_true: list[str]
     report: Path
+    summary: Mapping[str, Any]
 
 
 def outcome(number: int, summary: dict[str, Any], repetition: Path) -> Outcome:
@@ -42,6 +43,7 @@ def outcome(number: int, summary: dict[str, Any], repetition: Path) -> Outcome:
     return Outcome(
         number, values, shares, verdict_text.sentence(summary), valid,
         verdict.reasons(summary), [] if valid else verdict_text.still_true(summary), repetition / "report.html",
+        summary,
     )  # fmt: skip
 
 

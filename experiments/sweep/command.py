@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The command `sweep`: runs a sweep, or with SHOW=1 lists its runs. Exit status: 0 all runs are valid; 2 some are not
-valid; 1 none is valid, or an error ended the command; 128 plus the number of the signal that stopped the command.
+valid; 3 an expectation failed; 1 no run is valid, or an error ended the command; 128 plus the number of the signal that
+stopped the command.
 """
 
 from __future__ import annotations
@@ -8,10 +9,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from experiments.run.expectations import Expecting
 from experiments.spec.keys import Spec
 from experiments.sweep.engines import ENGINES, PARALLEL, SLURM
 from lib.errors import BadValue, SpecError
-from lib.keys import Keys, field, flag, take
+from lib.keys import field, flag, take
 from lib.terminal import say
 from lib.values import whole_number
 from lib.words import PATHS
@@ -20,7 +22,7 @@ from runs.thinned import KEEP
 MOST_JOBS, MOST_ATTEMPTS = 1024, 100
 
 
-class Options(Keys):
+class Options(Expecting):
     """The keys of the command that are neither in a sweep's spec nor keys of an experiment."""
 
     spec: Path = field("the sweep's file, such as experiments/specs/spang2021/twenty-packets.yaml", default=None)
@@ -67,8 +69,9 @@ def run(words: dict[str, Any], errors: list[BadValue]) -> int:
     if sweep.note:
         say(f"note: {sweep.note}")
     chosen = run.Options(
-        asked.results.absolute(), asked.jobs, asked.attempts, inventory=asked.inventory or "", engine=asked.engine
-    )
+        asked.results.absolute(), asked.jobs, asked.attempts, inventory=asked.inventory or "", engine=asked.engine,
+        expecting=asked,
+    )  # fmt: skip
     if asked.show:
         table = run_table.read(chosen.results)
         for job in run.planned(sweep, probe).next(table, set()).jobs:

@@ -13,7 +13,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars
 
@@ -22,7 +22,7 @@ from experiments.machine import machine_speed
 from experiments.machine.host import Host
 from experiments.plan import cost
 from experiments.plan.sizes import sizes
-from experiments.run import runner
+from experiments.run import expectations, runner
 from experiments.run.analysis_process import user_problem
 from experiments.spec import disk
 from experiments.spec.demand import pool_packets
@@ -37,8 +37,9 @@ from experiments.sweep.spec import Sweep
 from experiments.sweep.thin import thin
 from lib import files
 from lib.errors import Interrupted, RunError
+from lib.exit_codes import Exit
 from lib.terminal import complain, located, one_line, say
-from runs import record, results, run_table
+from runs import record, results, run_table, verdict
 from runs.job_state import JobState, State, look
 from runs.names import ABORTED, REPETITION, SUMMARY, SWEEP_RUNS
 
@@ -60,6 +61,7 @@ class Options(NamedTuple):
     inventory: str = ""  # of remote labs that run the jobs instead of this machine
     engine: str = PARALLEL
     published: Published = NONE  # runs that need not be done
+    expecting: expectations.Expecting = expectations.NOTHING
 
 
 class Engine(NamedTuple):
@@ -91,7 +93,18 @@ def run(sweep: Sweep, probe: Callable[[str], Host], options: Options, say_page: 
     path = page(directory) if any(run_table.repetitions(directory)) else None  # none if all runs are published
     if path and say_page:
         say(f"{directory.name}: report -> {path}")
-    return conclude(asked, directory, options.published)
+    status = conclude(asked, directory, options.published)
+    return max(_expected(sweep, asked, directory, options.expecting), status) if status != NOTHING else status
+
+
+def _expected(sweep: Sweep, jobs: list[Job], directory: Path, expecting: expectations.Expecting) -> Exit:
+    """Judges each point by its valid runs. Raises RunError."""
+    summaries: dict[str, list[dict[str, Any]]] = {}
+    for job in jobs if expecting.expect else ():
+        valid = summaries.setdefault(plan.describe(job.point), [])
+        if look(directory / SWEEP_RUNS / job.id).state is State.VALID:
+            valid.append(verdict.read(directory / SWEEP_RUNS / job.id / REPETITION))
+    return expectations.report(expectations.judge(expecting.expect, summaries), sweep.name, expecting.junit)
 
 
 def page(directory: Path, papers: Iterable[Paper] | None = None) -> Path | None:
