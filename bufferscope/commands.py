@@ -105,7 +105,7 @@ _ALL = (
     ),
     Command(
         "p4", "compile the P4 program again, and list the changed files; or check a program of your own",
-        "experiments.commands.p4", "check my_aqm.p4", first=("do", "program"), starts_programs=True,
+        "experiments.commands.p4", "check my_aqm.p4", first=("do", "p4"), starts_programs=True,
     ),
     Command(
         "stf", "play p4c's STF programs for v1model, compiled by your p4c", "softswitch.stf.command",

@@ -71,7 +71,7 @@ def test_mistake__is_one_line_and_nothing_is_written(
         ("bench swich", "PARTS=swich "), ("sweep-report", "SWEEP "),
         ("experiment FLOW=1 CLOCK=real", "FLOW is not a parameter; did you mean FLOWS?"),
         ("experiment REVERSE=1 CLOCK=real", "REVERSE is not a parameter; allowed: CC, "),
-        ("cc FOO=1", "FOO is not a parameter; allowed: none"), ("p4 check", "PROGRAM "),
+        ("cc FOO=1", "FOO is not a parameter; allowed: none"), ("p4 check", "P4 "),
         ("sweep", "SPEC "), ("sweep SPEC=none.yaml", "none.yaml:"),
         ("sweep SPEC=x SMOKE=2", "SMOKE=2 "), ("sweep SPEC=x JOBS=0", "JOBS=0 "),
     ):  # fmt: skip

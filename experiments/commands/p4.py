@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The command `p4`: compiles our P4 program again. `p4 check x.p4` says what a program of the user's is."""
+"""The command `p4`: compiles our P4 program again. `p4 check x.p4` says what a program of the user's is, and whether
+its tables fit, as a run would.
+"""
 
 from __future__ import annotations
 
@@ -10,53 +12,58 @@ from typing import Any
 
 from controlplane.schema import short
 from controlplane.schema_files import from_bmv2
+from controlplane.switch import SwitchError
 from experiments.machine import p4_program
-from experiments.spec import own_p4
+from experiments.spec import own_p4, own_program
+from experiments.spec.own_program import OwnProgramKeys
 from lib import regular
-from lib.errors import BadValue, SpecError
-from lib.keys import Keys, field
-from lib.terminal import say
-from lib.words import PATHS
+from lib.errors import RunError
+from lib.keys import field
+from lib.terminal import counted, say
+from model.experiment import Program
 from p4src.compile import command, policy
-from p4src.compile.sources import CannotCompile, without_comments
+from p4src.compile.policy import P4Program
+from p4src.compile.sources import without_comments
 
 
-class Asked(Keys):
+class Asked(OwnProgramKeys):
     do: str | None = field("check: say what a program of your own is, and run nothing", values=("check",))
-    program: str | None = field("with check: a .p4 file, p4c's JSON, or template", values=PATHS)
 
     def check(self, wrong: Any) -> None:
-        if (self.do is None) != (self.program is None):
-            wrong("program", "and `check` belong together; allowed: p4, or p4 check my_aqm.p4")
+        given = self.model_fields_set
+        if given and not {"do", "p4"} <= given:
+            wrong("p4", "and `check` belong together; allowed: p4, or p4 check my_aqm.p4")
+            return
+        for key, problem in own_program.wrong(self, given):
+            wrong(key, problem)
 
 
 def run(asked: Asked) -> int:
-    """Returns the exit status. Raises SpecError, RunError."""
-    if asked.program is None:
+    """Returns the exit status. Raises RunError."""
+    program = own_p4.resolve(asked)
+    if asked.p4 is None or program is None:
         return command.run()
     try:
-        program = policy.read(asked.program)
-    except CannotCompile as error:
-        raise SpecError([BadValue("P4", asked.program, str(error))]) from None
-    for line in lines(program, Path(asked.program)):
-        say(line)
+        for line in lines(asked.p4, program):
+            say(line)
+    except SwitchError as error:
+        raise RunError(str(error)) from None
     return 0
 
 
-def lines(program: policy.P4Program, path: Path) -> Iterator[str]:
-    """What the program is. Raises RunError if it cannot be translated."""
+def lines(program: P4Program, model: Program) -> Iterator[str]:
+    """What the program is. Raises RunError if it cannot be translated, SwitchError if its tables do not fit."""
     content = program.json
-    is_policy = policy.is_policy(content)
-    model = own_p4.program_of(program)
+    is_policy = program.parameters is not None
     c_lines = p4_program.translated(model).count("\n")
     kind = "a queue policy in bufferscope's program" if is_policy else "a whole v1model program"
     yield f"{program.name}: {kind}; compiles, and translates to {c_lines} lines of C"
-    if is_policy and policy.outdated(content):
-        yield "but it was composed with another version of bufferscope's program: compile it again from its .p4"
-    known = policy.parameters(content)
-    for name, parameter in known.items():
-        yield f"parameter {name}: {parameter.bits} bits, {parameter.default} if POLICY does not say"
-    schema = from_bmv2(content, path.name)
+    for name, parameter in (program.parameters or {}).items():
+        given = (model.parameters or {})[name]
+        yield f"parameter {name}: {parameter.bits} bits, {given}" + " if POLICY does not say" * (
+            given == parameter.default
+        )
+    schema = from_bmv2(content, model.compiled.file)
     places = policy.PLACES if is_policy else ("",)
     for table in (each for each in schema.tables.values() if any(place in f".{each.name}" for place in places)):
         if not table.name.startswith("tbl_"):
@@ -65,17 +72,20 @@ def lines(program: policy.P4Program, path: Path) -> Iterator[str]:
     ours = from_bmv2(policy.P4Program("", policy.OURS.read_text()).json, "").registers if is_policy else {}
     for register in (each for name, each in schema.registers.items() if name not in ours):
         yield f"register {short(register.name)}: {register.size} x {register.bits} bits"
-    yield from _reads(path, content, is_policy)
+    yield from _reads(program.source, content, is_policy)
+    if model.tables:
+        requests = own_program.requests(model)
+        p4_program.check_tables(model, requests, own_program.ports(model))
+        yield f"{model.tables.file}: {counted(len(requests), 'request')} to the switch, which takes all of them"
 
 
-def _reads(path: Path, content: Mapping[str, Any], is_policy: bool) -> Iterator[str]:
+def _reads(source: Path | None, content: Mapping[str, Any], is_policy: bool) -> Iterator[str]:
     """The fields that the program reads: a policy's of `seen`, from its source; others' of standard_metadata."""
     if not is_policy:
         found = sorted({name for name in _standard_fields(content) if not name.startswith("_")})
         yield f"reads standard_metadata: {', '.join(found) or 'nothing'}"
         return
-    source = policy.POLICIES / f"{path}.p4" if path.suffix == "" else path
-    if source.suffix != ".p4":
+    if source is None:
         return
     text = without_comments(regular.read_text(source))
     for control in policy.CONTROLS:

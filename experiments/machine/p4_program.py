@@ -3,12 +3,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from controlplane.identity import committed_digest
+from controlplane.soft import SoftSwitch
+from controlplane.tables_file import Request
 from experiments.machine import host
 from lib.errors import RunError
 from model.experiment import Program
@@ -61,17 +65,53 @@ def switch_of(program: Program | None) -> Path:
     """The switch as a process, with the user's program if there is one, built if it is out of date. Raises RunError."""
     if not program:
         return SWITCH
-    source = program.compiled
-    directory = OWN / source.sha256[:16]
+    compiled = _stored(program)
+    directory = compiled.parent
     built = directory / "softswitch"
-    compiled, digest = directory / "program.json", directory / "program.sha256"
+    with _building(program):
+        library.make(f"P4_JSON={compiled}", f"PROGRAM_OBJ={directory}/obj", f"BIN={built}")
+    return built
+
+
+def check_tables(program: Program, requests: Iterable[Request], ports: Iterable[int]) -> None:
+    """Makes the requests of the user's tables at a switch in this process, which has the ports of a run. Raises
+    RunError, SwitchError.
+    """
+    compiled = _stored(program)
+    with _building(program):
+        core = library.Core(str(compiled), tuple(ports), packets=1)
+    SoftSwitch("this process", _InThisProcess(core)).install(requests)
+
+
+class _InThisProcess:
+    """A controlplane.soft.Transport."""
+
+    def __init__(self, core: library.Core) -> None:
+        self._core = core
+
+    def exchange(self, request: bytes) -> bytes:
+        return "\n".join(self._core.control(request.decode())).encode()
+
+    def close(self) -> None:
+        pass
+
+
+def _stored(program: Program) -> Path:
+    """The program's JSON, in a directory of its own, with its digest beside it. Raises RunError."""
+    source = program.compiled
+    compiled = OWN / source.sha256[:16] / "program.json"
+    digest = compiled.with_suffix(".sha256")
     translated(program)
     if not digest.exists():
-        directory.mkdir(parents=True, exist_ok=True)
+        compiled.parent.mkdir(parents=True, exist_ok=True)
         compiled.write_text(source.text or "", encoding="utf-8")
         digest.write_text(f"{source.sha256}\n", encoding="utf-8")
+    return compiled
+
+
+@contextlib.contextmanager
+def _building(program: Program) -> Iterator[None]:
     try:
-        library.make(f"P4_JSON={compiled}", f"P4_DIGEST={digest}", f"PROGRAM_OBJ={directory}/obj", f"BIN={built}")
+        yield
     except library.BuildError as error:
-        raise RunError(f"P4={source.file}: building the switch failed: {str(error).strip()}") from None
-    return built
+        raise RunError(f"P4={program.compiled.file}: building the switch failed: {str(error).strip()}") from None

@@ -14,10 +14,11 @@ from typing import NamedTuple
 
 from controlplane.policy import WATCHED_MODES
 from controlplane.targets import RUN_TARGETS
-from experiments.spec import congestion, own_p4, own_program, transfers
+from experiments.spec import congestion, transfers
 from experiments.spec.cc_parameters import read_parameters
 from experiments.spec.link_changes import STEADY, read_jitter, read_loss, read_rate
 from experiments.spec.offloads import OffloadKeys
+from experiments.spec.own_program import OwnProgramKeys
 from experiments.spec.pacing import PacingKeys
 from experiments.spec.programs import ProgramKeys
 from experiments.spec.tcp_options import TcpKeys
@@ -39,8 +40,7 @@ from lib.errors import BadValue, SpecError
 from lib.keys import BOTH, GROUP, SWEEP, Keys, field, parse, table
 from lib.quantities import Buffer, Duration, Rate, Time, TimeOrRtts
 from lib.values import SIX_DECIMALS, number, whole_number
-from model.experiment import SPEC_VERSION, Jitter, Loss, Source
-from p4src.compile.policy import P4Program
+from model.experiment import SPEC_VERSION, Jitter, Loss
 
 MOST_REPS, MOST_SEED = 1000, 2**32 - 1
 MOST_GROUPS = 64
@@ -205,24 +205,6 @@ class RunKeys(Keys):
         "what a full queue does: tail-drop, ecn (marks from ECN_THRESHOLD, drops at BUF), egress-threshold (drops at "
         "departure), egress-ecn (at departure, marks if BUF or more packets stay behind; drops packets that are not "
         "ECN-capable)", default="tail-drop", values=WATCHED_MODES)
-    p4: P4Program | None = field(
-        "a queue policy of your own in P4 (docs/your-aqm.md; BUF stays the length at which every packet is dropped), "
-        "or a whole program (docs/your-program.md): my_aqm.p4, p4c's JSON my_aqm.json, or template, which needs no p4c",
-        own_p4.read, values=("template",))
-    policy: dict[str, str] | None = field(
-        "with P4: values of the policy's parameters, target=5ms interval=100ms", own_p4.read_parameters)
-    tables: Source | None = field(
-        "with a whole program as P4: the file of its tables, commands of simple_switch_CLI or p4lang's runtime.json",
-        own_program.read_tables)
-    ports: tuple[int, int] | None = field(
-        "with a whole program as P4: its numbers of the sender's and the receiver's port (default 1,2)",
-        own_program.read_ports)
-    addresses: dict[str, str] | None = field(
-        "with TABLES: whose the addresses in it are: 10.0.1.1=sender,10.0.3.1=receiver, also prefixes and MACs",
-        own_program.read_addresses)
-    scheduler: str | None = field(
-        "with a whole program as P4: fifo (one queue; the default), or strict or drr (32 queues at the bottleneck, "
-        "which the program's priority chooses)", values=own_program.SCHEDULERS)
     drop_cost: Fraction | None = field(
         "with MODE=egress-threshold or egress-ecn, or P4: share of its transmission time that a packet dropped at "
         "departure takes from the link, 0 to 1, at most three decimals (default 0; a packet dropped on arrival takes "
@@ -305,7 +287,7 @@ class RunKeys(Keys):
     # fmt: on
 
 
-class Spec(ProgramKeys, PacingKeys, OffloadKeys, TcpKeys, RunKeys):
+class Spec(ProgramKeys, PacingKeys, OffloadKeys, TcpKeys, OwnProgramKeys, RunKeys):
     """The parameters as given, read but not resolved. The defaults are those of `make experiment`."""
 
     @classmethod

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""TABLES, PORTS, ADDRESSES and SCHEDULER: what a whole P4 program of the user's (P4) needs besides itself.
+"""P4 and POLICY (own_p4.py); TABLES, PORTS, ADDRESSES and SCHEDULER: what a whole program of the user's needs besides
+itself.
 
 The lab stays as it is; the file of tables is read with the lab's addresses in place of the program's, and the switch's
 ports have the program's numbers.
@@ -11,17 +12,19 @@ import hashlib
 import ipaddress
 import json
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Container, Iterator, Mapping
 
 from controlplane import tables_file
 from controlplane.schema_files import from_bmv2
 from controlplane.switch import SwitchError
 from controlplane.tables_file import Request
+from experiments.spec import own_p4
 from experiments.spec.lab_ports import Ports
 from experiments.spec.topology import RECEIVER, SENDER
 from lib import regular
+from lib.keys import Keys, field
 from model.experiment import Program, Source
+from p4src.compile.policy import P4Program
 
 SCHEDULERS = ("fifo", "strict", "drr")
 PORTS_FORM = "the program's numbers of the sender's and the receiver's port: 1,2"
@@ -107,10 +110,38 @@ def _words(addresses: Mapping[str, str]) -> dict[str, str]:
     return words
 
 
-def wrong(program: Program | None, given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """(key, problem) of TABLES, PORTS, ADDRESSES and SCHEDULER."""
+class OwnProgramKeys(Keys):
+    # fmt: off
+    p4: P4Program | None = field(
+        "P4 of your own, a queue policy (docs/your-aqm.md) or a whole program (docs/your-program.md): my_aqm.p4, p4c's "
+        "JSON my_aqm.json, or template, which needs no p4c. BUF stays the length at which every packet is dropped",
+        own_p4.read, values=("template",))
+    policy: dict[str, str] | None = field(
+        "with P4: values of the policy's parameters, target=5ms interval=100ms", own_p4.read_parameters)
+    tables: Source | None = field(
+        "with a whole program as P4: the file of its tables, commands of simple_switch_CLI or p4lang's runtime.json",
+        read_tables)
+    ports: tuple[int, int] | None = field(
+        "with a whole program as P4: its numbers of the sender's and the receiver's port (default 1,2)",
+        read_ports)
+    addresses: dict[str, str] | None = field(
+        "with TABLES: whose the addresses in it are: 10.0.1.1=sender,10.0.3.1=receiver, also prefixes and MACs",
+        read_addresses)
+    scheduler: str | None = field(
+        "with a whole program as P4: fifo (one queue; the default), or strict or drr (32 queues at the bottleneck, "
+        "which the program's priority chooses)", values=SCHEDULERS)
+    # fmt: on
+
+
+def wrong(keys: OwnProgramKeys, given: Container[str]) -> Iterator[tuple[str, str]]:
+    """(key, problem) of all keys of OwnProgramKeys but P4."""
+    program = own_p4.resolve(keys)
     if program is None and "p4" in given:
         return  # P4 has an error of its own
+    if keys.policy and program is None:
+        yield "policy", "has no meaning here; allowed: with P4 only"
+    for problem in own_p4.wrong(keys.p4, keys.policy or {}) if keys.p4 else ():
+        yield "policy", problem
     whole = program is not None and program.parameters is None
     for key in ("tables", "ports", "addresses", "scheduler"):
         if key in given and not whole:

@@ -18,7 +18,7 @@ from controlplane.switch import Capabilities
 from controlplane.targets import TARGETS
 from experiments.machine import cell
 from experiments.machine.host import ALLOWED, Host
-from experiments.spec import demand, own_p4, own_program, pacing, programs, tcp_options
+from experiments.spec import demand, own_program, pacing, programs, tcp_options
 from experiments.spec.congestion import BPF
 from experiments.spec.disk import IPERF3_STREAM_BYTES
 from experiments.spec.keys import KEYS
@@ -105,12 +105,7 @@ def without_meaning(words: Words, host: Host) -> Iterator[Error]:
                     "allowed: no SWITCH")  # fmt: skip
     if spec.bdp_of and not isinstance(spec.rate, ChangingRate):
         yield Error("bdp_of", "has no meaning with a constant RATE; allowed: with a RATE that changes")
-    if spec.policy and not spec.p4 and "p4" not in words.given:
-        yield Error("policy", "has no meaning here; allowed: with P4 only")
-    for problem in own_p4.wrong(spec.p4, spec.policy or {}) if spec.p4 else ():
-        yield Error("policy", problem)
-    given = words.given.keys()
-    for key, problem in own_program.wrong(own_p4.resolve(spec), dict.fromkeys(given)):
+    for key, problem in own_program.wrong(spec, words.given):
         yield Error(key, problem)
     whole = spec.p4 is not None and spec.p4.parameters is None
     if whole and (spec.target != "soft" or on_testbed(words, host)):

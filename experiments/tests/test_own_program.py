@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from bufferscope.__main__ import main
 from controlplane.schema_files import BUILD
 from experiments.plan.configure import configure
 from experiments.plan.run_plan import plan_run
@@ -101,6 +102,20 @@ def test_program__that_forwards_nothing_has_only_drops_at_arrival(tmp_path: Path
 )
 def test_key__that_has_no_meaning_is_refused(given: dict[str, str], key: str) -> None:
     assert key.upper() in problems(**given)
+
+
+def test_check__says_of_tables_what_a_run_would(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = [PROGRAM, f"TABLES={tables(tmp_path)}"]
+    assert main(["p4", "check", *given, "PORTS=1,2", f"ADDRESSES={ADDRESSES.replace(' ', '')}"]) == 0
+    assert "commands.txt: 3 requests" in capsys.readouterr().out
+    (tmp_path / "commands.txt").write_text("table_add forward send_to 5 => 7000\n")
+    assert main(["p4", "check", *given]) == main(["experiment", f"P4={PROGRAM}", *given[1:]]) == 1
+    (line, again) = capsys.readouterr().err.splitlines()
+    assert line == again
+    assert "commands.txt:1: table_add: " in line
+    (tmp_path / "commands.txt").write_text("".join(f"mirroring_add {number} 1\n" for number in range(2, 70)))
+    assert main(["p4", "check", *given]) == 1
+    assert capsys.readouterr().err.startswith("error: commands.txt:65: mirroring_add: ")
 
 
 def test_addresses__that_the_file_does_not_have_are_refused(tmp_path: Path) -> None:

@@ -67,10 +67,11 @@ class Parameter:
 
 @dataclass(frozen=True)
 class P4Program:
-    """A compiled program. `text` is p4c's JSON, `digest` its SHA-256."""
+    """A compiled program. `text` is p4c's JSON, `digest` its SHA-256, `source` the .p4 file if it is known."""
 
     name: str
     text: str
+    source: Path | None = None
 
     def __str__(self) -> str:
         return self.name
@@ -114,10 +115,11 @@ def read(word: str) -> P4Program:
 
 def _committed(name: str) -> P4Program:
     """The committed compilation of our policy; compiled again if its sources changed and p4c is here."""
-    program = P4Program(name, (POLICIES / f"build/{name}.json").read_text(encoding="utf-8"))
-    if program.json[META][COMPOSED_WITH] == sources_digest(POLICIES / f"{name}.p4"):
+    source = POLICIES / f"{name}.p4"
+    program = P4Program(name, (POLICIES / f"build/{name}.json").read_text(encoding="utf-8"), source)
+    if program.json[META][COMPOSED_WITH] == sources_digest(source):
         return program
-    return compile_p4(POLICIES / f"{name}.p4")
+    return compile_p4(source)
 
 
 def check_json(text: str) -> None:
@@ -204,7 +206,7 @@ def _cached(compiler: str, path: Path, is_whole: bool) -> P4Program:
             program[META] |= {POLICY: path.stem, COMPOSED_WITH: made_of}
         kept.parent.mkdir(parents=True, exist_ok=True)
         files.write_text(kept, json.dumps(program, indent=1) + "\n")
-    return P4Program(path.stem, kept.read_text(encoding="utf-8"))
+    return P4Program(path.stem, kept.read_text(encoding="utf-8"), path)
 
 
 def write(path: Path, directory: Path) -> list[tuple[Path, bool]]:
