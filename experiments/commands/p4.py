@@ -55,7 +55,7 @@ def lines(program: P4Program, model: Program) -> Iterator[str]:
     """What the program is. Raises RunError if it cannot be translated, SwitchError if its tables do not fit."""
     content = program.json
     is_policy = program.parameters is not None
-    c_lines = p4_program.translated(model).count("\n")
+    c_lines = p4_program.translated(model).c_text.count("\n")
     kind = "a queue policy in bufferscope's program" if is_policy else "a whole v1model program"
     yield f"{program.name}: {kind}; compiles, and translates to {c_lines} lines of C"
     for name, parameter in (program.parameters or {}).items():

@@ -54,7 +54,7 @@ def sources(spec: Experiment) -> dict[str, str]:
     """The user's code in the kernel: path for stage.collect -> text. Raises RunError."""
     texts = {f"{stage.USERS}/{source.file}": source.text or "" for source in spec.congestion_sources}
     if spec.p4 and spec.switch == "driver":
-        texts[stage.GENERATED] = p4_program.translated(spec.p4)
+        texts[stage.GENERATED] = p4_program.translated(spec.p4).c_text
     return texts
 
 

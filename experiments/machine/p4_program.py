@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 from controlplane.identity import committed_digest
@@ -20,7 +21,7 @@ from p4src.compile import current
 from p4src.compile.sources import CannotCompile
 from softswitch import library
 from softswitch.translate.errors import BadProgram, ManyProblems
-from softswitch.translate.translate import translate
+from softswitch.translate.translate import Translation, translate
 
 SWITCH = host.BUILD / "softswitch"
 OWN = host.BUILD / "p4"  # switches with a user's program, by the digest of its JSON
@@ -48,17 +49,22 @@ def is_built() -> bool:
     return committed_digest().encode() in SWITCH.read_bytes()
 
 
-def translated(program: Program) -> str:
+def translated(program: Program) -> Translation:
     """The user's program as C. Raises RunError with the constructs that the switch does not have."""
     source = program.compiled
+    return _translated(source.text or "", source.sha256, source.file)
+
+
+@cache
+def _translated(text: str, digest: str, file: str) -> Translation:
     try:
-        return translate(json.loads(source.text or ""), source.sha256).c_text
+        return translate(json.loads(text), digest)
     except ManyProblems as problems:
         lines = str(problems).splitlines()
         more = f" (and {len(lines) - MOST_SHOWN} more)" if len(lines) > MOST_SHOWN else ""
-        raise RunError(f"P4={source.file}: {'; '.join(lines[:MOST_SHOWN])}{more}") from None
+        raise RunError(f"P4={file}: {'; '.join(lines[:MOST_SHOWN])}{more}") from None
     except (BadProgram, ValueError) as error:
-        raise RunError(f"P4={source.file}: not what p4c-bm2-ss writes ({error}); compile it again") from None
+        raise RunError(f"P4={file}: not what p4c-bm2-ss writes ({error}); compile it again") from None
 
 
 def switch_of(program: Program | None) -> Path:

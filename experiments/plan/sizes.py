@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 
+from experiments.machine import p4_program
 from experiments.plan.repetition_plan import Sizes
 from experiments.spec import demand, programs, topology
 from hosts.tune.tcp_options import LINUX
@@ -34,7 +35,8 @@ FINITE_FLOW_BYTES = 1 << 10  # of a finite flow at sender and receiver, whether 
 TRACE_EVENT_BYTES = 256  # in a ring, with the kernel's headers
 TRACER_PERIOD_S = 0.02  # between two readings of the rings, at least
 MOST_TRACER_PERIOD_S = 0.25  # at most: the raw file promises a block per second
-BASE_MIB = 320  # of a virtual machine, for the kernel, Python programs and page cache
+BASE_MIB = 320  # of a virtual machine, for the kernel, Python programs, page cache, and BASE_STATE_MIB
+BASE_STATE_MIB = 16  # of registers and tables of the P4 program
 SWITCH_RINGS_MIB = 3 * 64  # if the switch is a process
 OTHER_SWITCH_MIB = 256  # a switch that is not ours: BMv2's threads and Thrift, and our control plane's modules
 
@@ -70,8 +72,16 @@ def sizes(spec: Experiment) -> Sizes:
         + rings_mib
         + (other_bytes + tcp_bytes >> 20)
         + (OTHER_SWITCH_MIB if spec.target != "soft" else 0)
-        + (programs.MEMORY_MIB if spec.program else 0),
+        + (programs.MEMORY_MIB if spec.program else 0)
+        + _state_mib(spec),
     )
+
+
+def _state_mib(spec: Experiment) -> int:
+    """The registers and tables of a P4 program of the user's beyond those that BASE_MIB has."""
+    if not spec.p4 or spec.target != "soft":
+        return 0
+    return max(0, (p4_program.translated(spec.p4).state_bytes >> 20) - BASE_STATE_MIB)
 
 
 def _trace_ring_mib(spec: Experiment) -> int:

@@ -66,6 +66,10 @@ class MatchTable:
         return self.meter_offset + (METER_BYTES if self.json.get("direct_meters") else 0)
 
     @property
+    def memory_bytes(self) -> int:
+        return 4 * self.buckets + (self.size + 1) * self.row_bytes
+
+    @property
     def buckets(self) -> int:
         return 0 if self.masked or not self.keys else 1 << (2 * self.size - 1).bit_length()
 

@@ -21,17 +21,23 @@ from .headers import accessors, instances, structs
 from .names import Names, comment, string, word
 from .parser import Parser
 from .program import NS_PER_TICK, Json, Program
-from .tables import Tables
+from .tables import METER_BYTES, Tables
 
 LEAST_HEADROOM_BYTES = 256
+MOST_STATE_BYTES = 1 << 28  # a virtual machine has all of it in memory
+COUNTER_BYTES = 16  # struct p4_counter
 UINT32_MAX = 2**32 - 1
+SIZES = (8, 16, 32, 64, 128)  # of C's integers, in bits
 NUMBERS = {"id", "size", "bitwidth", "max_size", "action_id", "prefix_length", "priority", "rate_count", "max_length"}
 
 
 @dataclass(frozen=True)
 class Translation:
+    """`state_bytes`: of registers, counters, meters and tables."""
+
     c_text: str
     warnings: list[str]
+    state_bytes: int
 
 
 def translate(json: Json, digest: str) -> Translation:
@@ -102,6 +108,7 @@ class _Translator:
         pipelines = {pipeline["name"]: pipeline for pipeline in self.json["pipelines"]}
         for pipeline in pipelines.values():
             self.tables.read(pipeline)
+        state_bytes = self._state_bytes()
         order = self.json["deparsers"][0]["order"]
         seam = self._seam(pipelines, order)
         if program.problems:
@@ -125,7 +132,7 @@ class _Translator:
             self._create(),
         ]
         text = "\n".join(line for section in sections for line in section)
-        return Translation(text.rstrip() + "\n", self.actions.warnings)
+        return Translation(text.rstrip() + "\n", self.actions.warnings, state_bytes)
 
     def _refuse_externs(self) -> None:
         problems = self.program.problems
@@ -148,7 +155,7 @@ class _Translator:
         return functions
 
     def _head(self) -> list[str]:
-        words = (self.program.wide_bits + 63) // 64
+        words = self._wide_words
         wide = [f"#define P4_WIDE_WORDS {words}", '#include "p4_wide.h"'] if words > 2 else []
         return [
             "/* SPDX-License-Identifier: GPL-2.0 OR MIT",
@@ -358,6 +365,38 @@ class _Translator:
 
     # For the control plane
 
+    def _state_bytes(self) -> int:
+        """The bytes of registers, counters, meters and tables; too many are a problem of the program."""
+        cells = {"register": self.registers, "counter": self.counters, "meter": self.meters}
+        parts = {
+            (kind, name): size * {"counter": COUNTER_BYTES, "meter": METER_BYTES}.get(kind, self._element_bytes(bits))
+            for kind, arrays in cells.items()
+            for name, (_, size, bits) in arrays.items()
+        }
+        parts |= {("table", table.json["name"]): table.memory_bytes for table in self.tables.visible()}
+        total = sum(parts.values())
+        if total > MOST_STATE_BYTES:
+            kind, name = max(parts, key=lambda part: parts[part])
+            tables = [table for pipeline in self.json["pipelines"] for table in pipeline["tables"]]
+            declared = tables if kind == "table" else self.json[f"{kind}_arrays"]
+            where = self.program.where(*(each for each in declared if each["name"] == name))
+            self.program.problems.append(
+                Unsupported(
+                    where,
+                    f"{kind} {name} of {parts[kind, name]} bytes",
+                    f"registers, counters, meters and tables of a program have {MOST_STATE_BYTES} bytes at most, here "
+                    f"{total}",
+                )
+            )
+        return total
+
+    def _element_bytes(self, bits: int) -> int:
+        return next((size // 8 for size in SIZES if bits <= size), 8 * self._wide_words)
+
+    @property
+    def _wide_words(self) -> int:
+        return (self.program.wide_bits + 63) // 64
+
     def _descriptions(self) -> list[str]:
         lines: list[str] = []
         items = []
@@ -462,7 +501,7 @@ class _Translator:
 
 
 def _element(bits: int) -> str:
-    return next((f"uint{size}_t" for size in (8, 16, 32, 64, 128) if bits <= size), WIDE)
+    return next((f"uint{size}_t" for size in SIZES if bits <= size), WIDE)
 
 
 def _public(signature: str, body: list[str], returns: str = "void ") -> list[str]:

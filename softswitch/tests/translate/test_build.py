@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Committed JSON is up to date, translated C compiles freestanding, and errors name construct and line."""
 
+import ctypes
 import json
 import re
 import shutil
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from p4src.compile.v1model import check
-from softswitch.library import ROOT
+from softswitch.library import ROOT, library
 from softswitch.translate import translate as translator
 from softswitch.translate.__main__ import main as translate
 
@@ -101,6 +102,30 @@ def test_number__that_is_text_never_gets_into_the_c_text(
     program = json.loads(compiled("clones")[0].read_text())
     program[kind][0][key] = "1]; } void code(void) { int x[1"
     assert "not what p4c-bm2-ss writes" in said(program, tmp_path, capsys)
+
+
+def test_state__of_too_many_bytes_is_refused_with_the_limit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program = json.loads(compiled("bufferscope")[0].read_text())
+    (forward,) = [table for table in program["pipelines"][0]["tables"] if table["name"].endswith("forward")]
+    for kind, declared, key, size in (
+        ("register", program["register_arrays"][0], "size", 1 << 29),
+        ("counter", program["counter_arrays"][0], "size", 1 << 29),
+        ("table", forward, "max_size", 1 << 24),
+    ):
+        before, declared[key] = declared[key], size
+        message = said(program, tmp_path, capsys)
+        assert f"{kind} {declared['name']} of " in message
+        assert f"{translator.MOST_STATE_BYTES} bytes at most" in message
+        declared[key] = before
+
+
+@pytest.mark.parametrize("name", ["clones", "tables", "bufferscope"])
+def test_state_bytes__are_the_memory_of_the_translated_program(name: str) -> None:
+    source, digest = compiled(name)
+    size = library(str(source)).pipeline_memory_bytes
+    size.restype = ctypes.c_size_t
+    told = translator.translate(json.loads(source.read_text()), digest).state_bytes
+    assert told <= size() < 1.1 * told  # with the tables' heads
 
 
 def test_comments__of_the_c_text_end_where_the_translator_ends_them(tmp_path: Path) -> None:
