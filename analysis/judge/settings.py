@@ -100,6 +100,13 @@ def _switch_reasons(run: Run, port: int | None) -> list[str]:
             f"settings: the switch's own queue holds {at.limit_packets} packets, no more than the policy's "
             f"{spec.buffer_packets}: it may drop silently"
         )
+    for table, values in switch.parameters.items():
+        asked_of = (spec.p4 and spec.p4.parameters) or {}
+        for name in (name for name, value in values.items() if value != asked_of.get(name)):
+            reasons.append(
+                f"settings: at the end {name} was {values[name]} (table {table}), spec.yaml asks for "
+                f"{asked_of.get(name)}: it was changed during the run, which has both"
+            )
     link = switch.links.settings.get(str(switch.link_port), Port())
     if schedule := run.rate.schedule:
         asked_of_rate = (len(schedule.entries), int(schedule.opportunities))

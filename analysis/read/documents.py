@@ -142,6 +142,7 @@ class Switch(SwitchState):
     queued_extra_bytes: Cells | None = _in("capabilities", "queued_extra_bytes")
     bottleneck_port: int | None = None
     speed_bps: Count | None = _in("front_panel", "speed_bps")
+    parameters: dict[str, Counts] = {}  # of a user's policy, by table
     runs_between_experiments: bool = False  # so only differences of its counters are the run's
     before: SwitchState = SwitchState()
 

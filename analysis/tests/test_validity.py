@@ -124,6 +124,7 @@ def test_program_of_the_users__may_drop_by_its_queues_limit_and_clone_to_nowhere
         ("switch", ("stats", "port.1.queue_drops"), 1, "1 admitted packets were dropped"),
         ("switch", ("settings", "2", "limit_packets"), 19, "limit that spec.yaml asks for"),
         ("switch", ("program", "digest"), "1" * 64, "another P4 program"),
+        ("switch", ("parameters",), {"tbl": {"target_ns": 5}}, "target_ns was 5 (table tbl)"),
     )
     assert unnamed(directory, faults) == []
 

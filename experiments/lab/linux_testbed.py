@@ -46,7 +46,8 @@ class LinuxTestbedLab(InventoryLab):
             repetition.wait_until_idle(switches, plan.durations.round_trip_ns)
             play(*QUIET, run_groups="receivers")  # before counting: connections that close still send packets
             repetition.wait_until_idle(switches, plan.durations.round_trip_ns)
-            results.write_json(directory / "switch.json", switches.state() | {"before": before})
+            state = switches.state(plan.settings.parameter_tables)
+            results.write_json(directory / "switch.json", state | {"before": before})
             return {"program": switches.about(), **programs, **hosts.describe()}
 
 

@@ -104,7 +104,8 @@ def _run(plan: RunPlan, directory: Path, kernel: Kernel) -> None:
                     world["tcp_memory_pressures"] = tcp_memory.pressures((SENDER.name, RECEIVER.name))
                     if switches.line:
                         world["frames_passed"]["after"] = interface_losses.passed(namespaces)
-                    results.write_json(directory / "switch.json", switches.state() | {"before": before})
+                    state = switches.state(plan.settings.parameter_tables)
+                    results.write_json(directory / "switch.json", state | {"before": before})
             with timed(phases, "stop"):
                 stop()
         except SwitchError as error:

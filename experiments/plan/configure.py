@@ -73,6 +73,10 @@ class SwitchSettings:
     program: OwnProgram | None = None  # None: our program
     ports: Ports = LAB_PORTS
 
+    @property
+    def parameter_tables(self) -> tuple[str, ...]:
+        return tuple(table for table, _ in self.policy_parameters)
+
 
 @dataclass(frozen=True)
 class Attached:

@@ -7,7 +7,7 @@ line; on a testbed the delay line may be missing, and netem then makes the delay
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -85,9 +85,9 @@ class Switches:
             return None
         return asdict(clock_join.measure(lambda: 1000 * read_us()[0], self.measured.capabilities.time_step_ns))
 
-    def state(self) -> dict[str, Any]:
+    def state(self, parameters: Iterable[str]) -> dict[str, Any]:
         """The content of switch.json after the traffic: program, settings and counters. `line` has the settings and
-        counters of the delay line.
+        counters of the delay line. `parameters`: the tables with the parameters of a user's policy.
         """
         measured = self.measured
         state: dict[str, Any] = {
@@ -97,6 +97,7 @@ class Switches:
             "bottleneck_port": self.ports.receiver,
             "stats": measured.target_counters(),
             "counters": self.counters(),
+            "parameters": {table: dict(measured.default_entry(table).arguments) for table in parameters},
         }
         if isinstance(measured, SoftSwitch):
             return state | _soft_state(measured, list(self.ports))

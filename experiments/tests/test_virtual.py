@@ -221,6 +221,8 @@ def test_run__of_a_users_policy_is_whole_and_has_its_value(tmp_path: Path) -> No
     assert spec["p4"]["parameters"] == {"target_ns": 10**6, "interval_ns": 5 * 10**6}
     repetition = tmp_path / "latest/rep-1"
     assert (repetition / "figures/policy_value.svg").exists()
+    (at_the_end,) = json.loads((repetition / "switch.json").read_text())["parameters"].values()
+    assert at_the_end == spec["p4"]["parameters"]
     cards = pl.read_parquet(repetition / "postcards.parquet").filter(pl.col("egress_port") == 2)
     came, waited, values = (cards[name].to_list() for name in ("enqueue_mono_ns", "sojourn_ns", "policy_value"))
     arrivals = [(at_ns, 1, number) for number, at_ns in enumerate(came)]
