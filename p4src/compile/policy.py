@@ -154,13 +154,13 @@ def outdated(program: Mapping[str, Any]) -> bool:
 
 
 def sources_digest(policy: Path) -> str:
-    """Of our program, and of the policy with the files that it includes."""
+    """Of our program, of the linker, and of the policy with the files that it includes."""
     return f"{_ours()}+{_digest((policy,))}"
 
 
 @cache
 def _ours() -> str:
-    return _digest(PARTS)
+    return hashlib.sha256(_digest(PARTS).encode() + Path(link.__file__).read_bytes()).hexdigest()[:16]
 
 
 def _digest(programs: tuple[Path, ...]) -> str:
@@ -197,8 +197,7 @@ def compile_p4(path: Path) -> P4Program:
 def _cached(compiler: str, path: Path, is_whole: bool) -> P4Program:
     """The compilation in the user's cache, made if it is missing. Raises CannotCompile, OSError."""
     made_of = f"whole+{_digest((path,))}" if is_whole else sources_digest(path)
-    linker = hashlib.sha256(Path(link.__file__).read_bytes()).hexdigest()
-    key = hashlib.sha256(f"{path.name} {made_of} {linker} {_version(compiler)}".encode()).hexdigest()
+    key = hashlib.sha256(f"{path.name} {made_of} {_version(compiler)}".encode()).hexdigest()
     kept = user_cache.directory("p4") / f"{key[:32]}.json"
     if not kept.exists():
         program = _compile(compiler, path, is_whole)

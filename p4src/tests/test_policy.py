@@ -65,6 +65,18 @@ def test_committed__is_compiled_from_the_sources(path: Path) -> None:
     assert build.with_suffix(".sha256").read_text() == f"{program.digest}\n"
 
 
+def test_composition__is_outdated_by_an_edit_of_the_linker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = policy.read(str(TESTS / "build/decides.json")).json
+    assert not policy.outdated(content)
+    edited = tmp_path / "link.py"
+    edited.write_text(Path(policy.link.__file__).read_text() + "\nX = 1\n")
+    monkeypatch.setattr(policy.link, "__file__", str(edited))
+    policy._ours.cache_clear()
+    assert policy.outdated(content)
+    monkeypatch.undo()
+    policy._ours.cache_clear()
+
+
 def test_template__has_at_most_30_lines() -> None:
     assert len((policy.POLICIES / "template.p4").read_text().splitlines()) <= 30
 
