@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""plan.json of a sweep: its spec and its jobs (experiments/sweep/plan.py). The file has a digest of itself."""
+"""plan.json of a sweep: its spec and its jobs (experiments/sweep/plan.py). The file has a digest of itself.
+
+Users' own files (fields of a model.experiment.Source), which many jobs share, stand once in the file: `texts` has each
+by its SHA-256.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -53,11 +58,14 @@ class Plan(Record):
     format_version: int = VERSION
     sweep: PlannedSweep = PlannedSweep()
     jobs: dict[str, PlannedJob] = Field(default_factory=dict)
+    texts: dict[str, str] = Field(default_factory=dict)  # only in the file
 
 
 def write(directory: Path, plan: Plan) -> None:
     """Replaces the plan. Raises OSError."""
-    results.write_json(directory / PLAN, record.signed({"format_version": plan.format_version, **plan.dump()}))
+    texts: dict[str, str] = {}
+    content = {"format_version": plan.format_version, **_without_texts(plan.dump(), texts)}
+    results.write_json(directory / PLAN, record.signed(content | ({"texts": texts} if texts else {})))
 
 
 def read(directory: Path) -> Plan:
@@ -73,7 +81,30 @@ def read(directory: Path) -> Plan:
         raise ValueError(f"is not a plan of a sweep: {problems(error)}") from None
     if plan.format_version != VERSION:
         raise ValueError(f"has version {plan.format_version}, this program reads {VERSION}")
-    return plan
+    jobs = {name: job.model_copy(update={"spec": _with_texts(job.spec, plan.texts)}) for name, job in plan.jobs.items()}
+    return plan.model_copy(update={"jobs": jobs, "texts": {}})
+
+
+def _without_texts(part: Any, texts: dict[str, str]) -> Any:
+    """`part` with the texts of its sources moved into `texts`."""
+    if isinstance(part, list):
+        return [_without_texts(each, texts) for each in part]
+    if not isinstance(part, dict):
+        return part
+    if isinstance(part.get("text"), str) and "sha256" in part:
+        texts[part["sha256"]] = part["text"]
+        return {key: value for key, value in part.items() if key != "text"}
+    return {key: _without_texts(value, texts) for key, value in part.items()}
+
+
+def _with_texts(part: Any, texts: Mapping[str, str]) -> Any:
+    if isinstance(part, list):
+        return [_with_texts(each, texts) for each in part]
+    if not isinstance(part, dict):
+        return part
+    whole = {key: _with_texts(value, texts) for key, value in part.items()}
+    text = texts.get(str(part.get("sha256")))
+    return whole if text is None else whole | {"text": text}
 
 
 def misplaced(directory: Path, plan: Plan) -> str | None:

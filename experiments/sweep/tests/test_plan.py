@@ -127,6 +127,17 @@ def test_file__gives_jobs_back_as_they_were(small: Sweep, tmp_path: Path) -> Non
             plan.read_job(tmp_path, name)
 
 
+def test_file__has_a_text_of_the_users_once(write_spec: Callable[..., Path], tmp_path: Path) -> None:
+    sweep = read(write_spec(("rtt: 4ms", "rtt: 4ms, p4: template")), {}, smoke=False)
+    jobs = plan.jobs(sweep, probe)
+    plan.write(tmp_path, sweep, jobs)
+    program = jobs[0].spec.p4
+    assert program is not None
+    assert program.compiled.text is not None
+    assert (tmp_path / "plan.json").stat().st_size < 2 * len(program.compiled.text)
+    assert [plan.read_job(tmp_path, job.id)[0] for job in jobs] == jobs
+
+
 def test_headlines__get_more_repetitions_and_change_nothing_else(write_spec: Callable[..., Path]) -> None:
     plain = read(write_spec(), {}, smoke=False)
     headlines = "headlines: {reps: 3, points: [{cc: reno, flows: '4'}]}"
