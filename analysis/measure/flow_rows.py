@@ -90,7 +90,8 @@ def _of_trace(run: Run, windows: WindowSeries, window: Window) -> dict[str, Valu
         acks += np.bincount(tcp["flow"][measured], minlength=size)
         srtt += np.bincount(tcp["flow"][measured], tcp["srtt_us"][measured], size)
         measured = is_ack & known(tcp, "rtt_min_us") & (tcp["rtt_min_us"] > 0)
-        np.minimum.at(rtt_min, tcp["flow"][measured], tcp["rtt_min_us"][measured])
+        of_flow = tcp["flow"][measured].astype(np.intp)  # types for which NumPy has a fast loop
+        np.minimum.at(rtt_min, of_flow, tcp["rtt_min_us"][measured].astype(rtt_min.dtype))
     return {
         "retransmits": _known(resent, records > 0),
         "cwnd_packets_mean": _quotients(cwnd, total_ns),

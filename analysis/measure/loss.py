@@ -69,14 +69,20 @@ def loss_events(
     starts_ns = times[firsts]
     least = _least_utilization(link, window, starts_ns, after_ns, rtt_ns, rtt_ns)
     least_10rtt = _least_utilization(link, window, starts_ns, after_ns, UTILIZATION_WINDOW_RTTS * rtt_ns, rtt_ns)
+    arrivals = np.searchsorted(queue["enqueue_mono_ns"], (starts_ns, starts_ns + after_ns)).T.tolist()
+    records = np.searchsorted(windows.mono_ns, (starts_ns, starts_ns + after_ns), side="right").T.tolist()
     events = []
     for number, (at, end) in enumerate(pairwise([*firsts, len(times)])):
         start, shallow, mean = int(times[at]), None, None
         if least[number] is not None:
-            depth = queue["depth_packets"][arrivals_in(queue, start, start + after_ns)]
+            rows = slice(*arrivals[number])
+            depth = queue["depth_packets"][rows]
             shallow = int(depth.min()) if len(depth) else None
-            mean = min_mean_depth(queue, start, start + after_ns, rtt_ns)
-        before, after = _windows(windows, start, start + after_ns)
+            mean = _min_mean_depth(queue["enqueue_mono_ns"][rows], depth, start, start + after_ns, rtt_ns)
+        first, last = records[number]
+        in_flight = windows.in_flight_packets[max(first - 1, 0) : last]
+        before, in_flight = (int(in_flight[0]), in_flight[1:]) if first else (None, in_flight)
+        after = int(in_flight.min()) if len(in_flight) else None
         flows, deep = len(np.unique(drops["flow"][at:end])), int(drops["depth_packets"][at])
         low, low_10rtt = least[number], least_10rtt[number]
         events.append(LossEvent(start, end - at, flows, deep, low, low_10rtt, shallow, mean, before, after))
@@ -107,7 +113,10 @@ def min_mean_depth(queue: Columns, start_ns: int, end_ns: int, width_ns: int) ->
     of the width. Windows without arrivals do not count; None if no window has arrivals.
     """
     rows = arrivals_in(queue, start_ns, end_ns)
-    came, depth = queue["enqueue_mono_ns"][rows], queue["depth_packets"][rows]
+    return _min_mean_depth(queue["enqueue_mono_ns"][rows], queue["depth_packets"][rows], start_ns, end_ns, width_ns)
+
+
+def _min_mean_depth(came: np.ndarray, depth: np.ndarray, start_ns: int, end_ns: int, width_ns: int) -> float | None:
     total = np.concatenate(([0], np.cumsum(depth, dtype=np.int64)))
     starts = np.arange(start_ns, end_ns - width_ns + 1, max(width_ns // STEPS_PER_RTT, 1), dtype=np.int64)
     first, last = np.searchsorted(came, starts), np.searchsorted(came, starts + width_ns)
@@ -115,13 +124,6 @@ def min_mean_depth(queue: Columns, start_ns: int, end_ns: int, width_ns: int) ->
     first, last = first[has_arrivals], last[has_arrivals]
     means = (total[last] - total[first]) / (last - first)
     return float(means.min()) if len(means) else None
-
-
-def _windows(windows: WindowSeries, start_ns: int, end_ns: int) -> tuple[int | None, int | None]:
-    first, last = np.searchsorted(windows.mono_ns, (start_ns, end_ns), side="right")
-    before = int(windows.in_flight_packets[first - 1]) if first else None
-    after = windows.in_flight_packets[first:last]
-    return before, int(after.min()) if len(after) else None
 
 
 def flows_losing(queue: Columns, window: Window, rtt_ns: int) -> np.ndarray:

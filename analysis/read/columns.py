@@ -20,6 +20,7 @@ import numpy as np
 SLAB_ROWS = 1 << 18  # a slab of postcards takes about 20 MB
 STEP = 1 << 14  # rows between two that a search looks at first
 NEAR_STEPS = 4  # so many are read at once
+HELD_ROWS = 1 << 17  # after a read of fewer rows so many stay in memory: the next read is often of the same
 Columns = dict[str, np.ndarray]  # or Column, which acts like an array
 
 
@@ -30,6 +31,7 @@ class Column(np.lib.mixins.NDArrayOperatorsMixin):
         self._file, self._offset, self._rows = file, offset, rows
         self.dtype, self.shape = dtype, (rows,)
         self._every: np.ndarray | None = None  # each STEP-th row
+        self._held = 0, np.empty(0, dtype)  # the rows of the last small read, from the first of them on
 
     def __len__(self) -> int:
         return self._rows
@@ -41,7 +43,7 @@ class Column(np.lib.mixins.NDArrayOperatorsMixin):
         rows = np.asarray(key)
         if rows.dtype == np.bool_:
             return self[:][rows]
-        return self._taken(np.where(rows < 0, rows + self._rows, rows))
+        return self._taken(np.where(rows < 0, rows + self._rows, rows) if rows.min(initial=0) < 0 else rows)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return self[:] if dtype is None else self[:].astype(dtype, copy=False)
@@ -72,7 +74,7 @@ class Column(np.lib.mixins.NDArrayOperatorsMixin):
 
     def write(self, first: int, values: np.ndarray) -> None:
         """Writes rows from `first` on. Raises OSError, for example if the disk is full."""
-        self._every = None
+        self._every, self._held = None, (0, np.empty(0, self.dtype))
         data = np.ascontiguousarray(values, dtype=self.dtype).view(np.uint8).data
         at = self._offset + first * self.dtype.itemsize
         while len(data):
@@ -90,6 +92,14 @@ class Column(np.lib.mixins.NDArrayOperatorsMixin):
             self.write(int(rows[part][0]), changed)
 
     def _read(self, first: int, last: int) -> np.ndarray:
+        if last - first >= HELD_ROWS:
+            return self._from_file(first, last)
+        start, held = self._held
+        if not start <= first <= last <= start + len(held):
+            start, held = self._held = first, self._from_file(first, min(first + HELD_ROWS, self._rows))
+        return held[first - start : max(last, first) - start].copy()
+
+    def _from_file(self, first: int, last: int) -> np.ndarray:
         result = np.empty(max(last - first, 0), dtype=self.dtype)
         data, at = result.view(np.uint8).data, self._offset + first * self.dtype.itemsize
         while len(data):
@@ -102,7 +112,7 @@ class Column(np.lib.mixins.NDArrayOperatorsMixin):
     def _taken(self, rows: np.ndarray) -> np.ndarray:
         """Single rows, in any order."""
         result, flat = np.empty(rows.size, dtype=self.dtype), rows.ravel()
-        for first, last, inside in _near(flat, NEAR_STEPS * STEP):
+        for first, last, inside in _near(flat, max(NEAR_STEPS * STEP, 2 * rows.size)):
             result[inside] = self._read(first, last + 1)[flat[inside] - first]
         return result.reshape(rows.shape)[()]
 
@@ -231,14 +241,12 @@ def rows_of(columns: Columns, rows: slice | np.ndarray) -> Columns:
 def order(columns: Columns, by: str, then: str | None = None) -> np.ndarray | None:
     """The rows in the order of column `by`, ties in that of `then`, else as they are. None: they are in that order."""
     times, result = columns[by], None
-    step = np.diff(times)
-    if (step < 0).any():
+    if (times[1:] < times[:-1]).any():
         result = np.argsort(times, kind="stable")
         times = times[result]
-        step = np.diff(times)
-    if then is None or not (step == 0).any():
+    if then is None or not (same := times[1:] == times[:-1]).any():
         return result
-    tied = np.flatnonzero(np.append(step == 0, False) | np.append(False, step == 0))
+    tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
     depths = columns[then][tied] if result is None else columns[then][result[tied]]
     of_tied = np.lexsort((depths, times[tied]))
     if result is None and (np.diff(of_tied) == 1).all():
@@ -250,6 +258,8 @@ def order(columns: Columns, by: str, then: str | None = None) -> np.ndarray | No
 
 def sort(columns: Columns, by: str, then: str | None = None) -> Columns:
     """All columns, in memory, in that order."""
+    if len(columns) == 1:
+        return {by: np.sort(columns[by])}
     rows = order(columns, by, then)
     return columns if rows is None else {name: column[rows] for name, column in columns.items()}
 
@@ -261,8 +271,8 @@ def sort_file(directory: Path, columns: Columns, by: str, then: str | None = Non
     keys = {name: columns[name] for name in (by, then) if name}
     pieces = list(slabs(len(columns[by])))
     for piece in pieces:
-        if order(rows_of(keys, piece), by, then) is not None:
-            _write(columns, piece.start, sort(rows_of(columns, piece), by, then))
+        if (rows := order(rows_of(keys, piece), by, then)) is not None:
+            _write(columns, piece.start, {name: column[piece][rows] for name, column in columns.items()})
     for mixed in _mixed(columns[by], pieces):
         parts = [slice(max(p.start, mixed.start), min(p.stop, mixed.stop)) for p in pieces]
         parts = [part for part in parts if part.start < part.stop]

@@ -92,19 +92,25 @@ def joined_columns(
     def card(name: str) -> np.ndarray:
         return queue[name][rows]
 
-    def traced(name: str, at: np.ndarray) -> pl.Series:
-        values = in_flight.packets if name == "in_flight_packets" else run.tcp[name]
+    def traced(at: np.ndarray, *names: str) -> Iterator[pl.Series]:
         missing = at == NONE
-        if not len(values):
-            return pl.Series(name, np.zeros(len(at), dtype=values.dtype)).set(pl.Series(missing), None)
-        at = np.maximum(at, 0)
-        if name != "in_flight_packets":  # known for every record: estimated if the record lacks it
-            missing = missing | ~known({"unknown_fields": run.tcp["unknown_fields"][at]}, name)
-        return pl.Series(name, values[at]).set(pl.Series(missing), None)
+        at = np.where(missing, at.max(initial=0), at)  # a row near the others: they are read together
+        records = len(run.tcp["flow"])
+        unknown = run.tcp["unknown_fields"][at] if records else None
+        for name in names:
+            values = in_flight.packets if name == "in_flight_packets" else run.tcp[name]
+            taken, lacks = values[at] if records else np.zeros(len(at), dtype=values.dtype), missing
+            if unknown is not None and name != "in_flight_packets":  # which is estimated if the record lacks it
+                lacks = missing | ~known({"unknown_fields": unknown}, name)
+            yield pl.Series(name, taken).set(pl.Series(lacks), None)
 
     came, flags = card("enqueue_mono_ns"), card("flags")
     unknown_sojourn = nulls("sojourn_ns", len(rows), np.int64)
-    trace_row, ack_row = segments.trace_row[part], segments.ack_row[part]
+    traced_ns, *windows = traced(
+        segments.trace_row[part], "mono_ns", "cwnd_packets", "in_flight_packets", "srtt_us", "ca_state"
+    )
+    (acked_ns,) = traced(segments.ack_row[part], "mono_ns")
+    (resent_ns,) = traced(segments.retransmit_row[part], "mono_ns")
     return {
         "enqueue_mono_ns": came,
         "flow": card("flow"),
@@ -120,13 +126,10 @@ def joined_columns(
         "new_bytes": segments.new_bytes[part],
         "retransmission": segments.retransmission[part],
         "reordered": segments.reordered[part],
-        "trace_age_ns": (pl.Series(came) - traced("mono_ns", trace_row)).alias("trace_age_ns"),
-        "cwnd_packets": traced("cwnd_packets", trace_row),
-        "in_flight_packets": traced("in_flight_packets", trace_row),
-        "srtt_us": traced("srtt_us", trace_row),
-        "ca_state": traced("ca_state", trace_row),
-        "packet_rtt_ns": (traced("mono_ns", ack_row) - pl.Series(came)).alias("packet_rtt_ns"),
-        "retransmit_mono_ns": traced("mono_ns", segments.retransmit_row[part]).alias("retransmit_mono_ns"),
+        "trace_age_ns": (pl.Series(came) - traced_ns).alias("trace_age_ns"),
+        **{series.name: series for series in windows},
+        "packet_rtt_ns": (acked_ns - pl.Series(came)).alias("packet_rtt_ns"),
+        "retransmit_mono_ns": resent_ns.alias("retransmit_mono_ns"),
     }
 
 
