@@ -27,6 +27,8 @@ from model.groups import TRAFFIC, AnyGroup, Datagrams, Finite, Group, Long, Prog
 from model.record import NotNegative, Positive, Record, Several, checked, one_of
 
 SPEC_VERSION = 1
+TAIL_DROP_QDISCS = ("pfifo", "bfifo")
+SHAPING = {"bandwidth", "maxrate"}  # arguments of cake and fq
 SOFT, IMPORTED = "soft", "imported"  # targets: our own switch, and a switch of an unknown kind
 OF_A_REPETITION = {"repetition", "extra_delays_ns", "machines", "tc_at"}
 NOT_OF_A_POINT = {"name", "buffer_given", "seed", "reps", "repetition", "extra_delays_ns"}
@@ -144,6 +146,7 @@ class Experiment(Record):
     rate_steps: Several[Step] | None = None  # of a rate that changes; or
     rate_trace: Source | None = None
     bdp_rate_bps: Positive | None = None  # converts BDPs and times of the buffer; None: rate_bps
+    queue: str | None = None  # a Linux qdisc with tc's arguments: codel target 5ms; None: our queue
     p4: Program | None = None  # None: our program
     loss: Loss | None = None  # `loss` and `jitter` are behind the bottleneck's queue, towards the receiver
     jitter: Jitter | None = None
@@ -308,6 +311,8 @@ class Experiment(Record):
             return "the rate changes, and the predictions are for a constant rate"
         if self.p4:
             return "a policy of the user's drops packets, and by the predictions only a full buffer does"
+        if self.queue and self.queue.split()[0] not in TAIL_DROP_QDISCS:
+            return f"Linux's {self.queue.split()[0]} drops packets, and by the predictions only a full buffer does"
         return "the link loses packets, and by the predictions only a full buffer does" if self.loss else None
 
     @property
@@ -342,8 +347,20 @@ class Experiment(Record):
         return self.p4 is not None and self.p4.parameters is None
 
     @property
+    def is_watched_by_core(self) -> bool:
+        """Whether the switch's core makes the postcards, because the P4 program does not decide about the queue."""
+        return self.has_own_program or self.queue is not None
+
+    @property
+    def qdisc_shapes(self) -> bool:
+        """Whether the qdisc has a rate of its own, and lets the link idle."""
+        return self.queue is not None and not SHAPING.isdisjoint(self.queue.split())
+
+    @property
     def queue_rule(self) -> str:
-        """The mode, and the user's policy before it."""
+        """The mode, and the user's policy before it; or the qdisc."""
+        if self.queue:
+            return f"Linux's {self.queue}"
         return f"{self.p4.compiled.name} and {self.mode}" if self.p4 else self.mode
 
     @property

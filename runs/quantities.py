@@ -165,6 +165,7 @@ QUANTITIES: tuple[Quantity, ...] = (
     *_settings(float, "link_loss", path=""),
     Quantity("jitter_ns", int, path="spec.jitter.most_ns"),
     *_settings(str, "p4", path=""),
+    *_settings(str, "queue"),
     _number("utilization_mean", "utilization.mean", "mean over the measurement window", SHARE, title="utilization",
             line="utilization", label=" mean", listed="utilization (mean)", mean="utilization"),
     _number("utilization_p01", "utilization.p01", "1st percentile of utilization over windows of ten RTTs", SHARE,

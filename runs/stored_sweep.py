@@ -37,7 +37,8 @@ VALID, NOT_VALID, MISSING = "valid", "not valid", "missing"
 COLUMN = {
     "cc": "cc", "flows": "flows", "buf": "buffer_packets", "rate": "rate_bps", "rtt": "rtt_ns", "mtu": "mtu_bytes",
     "access": "access_bps", "finite_cc": "finite_cc", "load": "load", "users": "users", "mode": "mode",
-    "ecn_threshold": "ecn_threshold_packets", "traffic": "traffic", "clock": "clock", "target": "target",
+    "queue": "queue", "ecn_threshold": "ecn_threshold_packets", "traffic": "traffic", "clock": "clock",
+    "target": "target",
     "profile": "profile", "offloads": "offloads", "nic_rate": "nic_rate_bps", "coalesce": "coalesce_us",
     "pacing": "pacing", "window": "window_packets",
     **{name.removesuffix("_ns"): name for name in LINUX},

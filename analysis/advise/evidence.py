@@ -29,7 +29,8 @@ COLUMNS = (
     "valid", "cc", "flows", "traffic", "mode", "rate_bps", "rtt_ns", "mtu_bytes", "buffer_packets", *MEASURED,
 )  # fmt: skip
 # Set if something besides the queue and congestion control limits the senders.
-HELD_BACK = ("window_packets", "access_bps", "link_loss", "jitter_ns", "p4")
+HELD_BACK = ("window_packets", "access_bps", "link_loss", "jitter_ns")
+OTHER_QUEUE_OR_LINK = ("rate_changes", "p4", "queue")  # set if the queue or the link is of another kind
 # Settings of hosts and switch that differ between runs of the same link.
 SETTING = tuple(
     name
@@ -39,7 +40,7 @@ SETTING = tuple(
 # Optional columns: the first three identify a run that several sweeps made.
 ALSO = (
     "clock", "seed", "repetition", "sweep", *SETTING, *HELD_BACK, "depth_p99_packets", "arrivals", "drops",
-    "rtt_spread_ns", "spec", "rate_changes",
+    "rtt_spread_ns", "spec", *OTHER_QUEUE_OR_LINK,
 )  # fmt: skip
 
 
@@ -169,7 +170,7 @@ def _run(row: Mapping[str, Any]) -> EvidenceRun | None:
         return None
     if row.get("pacing") not in (None, "", "off") or any(_number(row.get(name)) for name in HELD_BACK):
         return None
-    if row.get("rate_changes"):
+    if any(row.get(name) for name in OTHER_QUEUE_OR_LINK):
         return None
     if row["valid"] is not True or not long_flows or not usable or not cc or "," in cc:
         return None

@@ -29,6 +29,7 @@ def line(spec: Experiment, rate: LinkRate, mode: str, buffer_packets: int, docs:
         spec.imported,
         spec.loss,
         spec.p4,
+        spec.queue,
     )
     if mode != "tail-drop" or len(groups) != 1 or spec.traffic != LONG or any(others) or rate.schedule:
         return ""

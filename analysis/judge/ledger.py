@@ -105,8 +105,8 @@ def ledger(run: Run) -> Entries:
     if has_soft_switch:
         entries |= {name: links.sum_stats(suffix) for name, suffix in _OF_SOFT_PORTS.items()}
         entries |= {name: links.stats.get(name) for name in ("clone_drops", "pool_exhausted", "arrivals_clamped")}
-    if has_soft_switch and run.experiment.has_own_program:
-        entries |= _of_own_program(run, entries)
+    if has_soft_switch and run.experiment.is_watched_by_core:
+        entries |= _of_watched_by_core(run, entries)
     if has_hosts:
         entries |= {
             "collector_kernel_drops": collector.kernel_drops,
@@ -128,9 +128,9 @@ def ledger(run: Run) -> Entries:
     }  # fmt: skip
 
 
-def _of_own_program(run: Run, entries: Entries) -> Entries:
-    """What may happen by a whole program of the user's, and is no fault: its queue has a limit (drops elsewhere are
-    faults), and it may clone, recirculate and copy packets to nowhere.
+def _of_watched_by_core(run: Run, entries: Entries) -> Entries:
+    """What may happen by a whole program of the user's or a qdisc, and is no fault: the queue refuses packets (drops
+    elsewhere are faults), and a program may clone, recirculate and copy packets to nowhere.
     """
     links, port = run.documents.switch.links, run.documents.switch.bottleneck_port
     all_drops, limit = entries["queue_drops"], links.stats.get(f"port.{port}.queue_drops")

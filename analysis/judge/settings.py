@@ -35,7 +35,8 @@ POLICY_OF_MODE = {
 def settings_reasons(run: Run, queue: Columns, port: int | None, complete: bool) -> list[str]:
     """One line for each deviation from spec.yaml. `complete`: no postcard is missing, so departures are checkable."""
     source = run.experiment.imported
-    has_policy = not run.experiment.unknown_columns & {"policy", "depth_packets"} and not run.experiment.has_own_program
+    is_known = not run.experiment.unknown_columns & {"policy", "depth_packets"}
+    has_policy = is_known and not run.experiment.is_watched_by_core
     return [
         *(() if source else _lab_reasons(run)),
         *_switch_reasons(run, port),
@@ -280,6 +281,11 @@ def _spacing_reasons(run: Run, queue: Columns) -> list[str]:
     wrong = 0
     # A packet that is dropped at its departure takes no link time: the next one leaves earlier than the check says.
     may_drop = run.experiment.mode in EGRESS_MODES
+    if run.experiment.queue:
+        if run.experiment.qdisc_shapes:
+            return []
+        passed = (queue["flags"][:] & CARD["POSTCARD_DROPPED"]) == 0  # packets dropped in the queue take no time
+        queue = {name: queue[name][passed] for name in ("flags", "enqueue_mono_ns", "sojourn_ns", "packet_bytes")}
     if run.experiment.p4:
         dropped, how = CARD["POSTCARD_DROPPED"], CARD["POSTCARD_DROPPED"] | CARD["POSTCARD_AT_INGRESS"]
         may_drop = any(((cards["flags"] & how) == dropped).any() for cards in parts(queue, "flags"))

@@ -62,7 +62,8 @@ def model(spec: Experiment) -> Model | None:
         return None
     sizes, load, buffer = traffic.sizes, traffic.load, spec.buffer_packets
     services, probabilities = packet_sizes.service_times(sizes, spec.mtu_bytes, spec.rate_bps)
-    if spec.mode not in ("tail-drop", "ecn") or spec.threshold_bytes or spec.has_own_policy:
+    other_queue = spec.has_own_policy or (spec.queue and spec.no_theory)
+    if spec.mode not in ("tail-drop", "ecn") or spec.threshold_bytes or other_queue:
         return None
     if spec.mode == "ecn":  # the switch drops datagrams, which are not ECN-capable, at the mark threshold
         buffer = min(buffer, spec.ecn_threshold_packets or buffer)

@@ -32,7 +32,7 @@ MOST_BYTES = 500_000  # of a sweep's file: everybody who clones the repository d
 # their depths are published.
 NOT_IN_A_ROW = (
     "kept", "summary_mtime_ns", "rtt_spread_ns", "queue_delay_p50_ns", "queue_delay_p99_ns", "rate_changes",
-    "link_loss", "jitter_ns", "link_lost", "p4",
+    "link_loss", "jitter_ns", "link_lost", "p4", "queue",
 )  # fmt: skip
 ROW = {name: kind for name, kind in run_table.SCHEMA.items() if name not in NOT_IN_A_ROW}
 _INTEGERS = pl.List(pl.Int64)

@@ -86,6 +86,7 @@ def render(
         flow_quantities=FLOWS,
         mix=traffic_text(experiment),
         link=rate_text(experiment),
+        queue_rule=experiment.queue_rule,
         changes=changes_text(experiment),
         sizes=sizes_text(experiment.open_loop.sizes) if experiment.open_loop else "",
         group_names=[group_text(group, experiment.has_own_settings) for group in experiment.flow_groups],

@@ -78,7 +78,7 @@ def _run(plan: RunPlan, directory: Path, kernel: Kernel) -> None:
                 kernel.control_socket,
                 program,
                 plan.settings.ports,
-                plan.settings.program is not None,
+                plan.settings.is_watched_by_core,
             ) as switches:
                 with timed(phases, "configure"):
                     configure(switches, plan.settings)

@@ -133,6 +133,8 @@ def machine_job(plan: RunPlan, directory: Path, processor: int | None, kernel: P
         switch["numbers"] = ",".join(map(str, plan.settings.ports))
     if plan.settings.rate_schedule:
         switch["rate_entries"] = len(plan.settings.rate_schedule.entries)
+    if plan.settings.qdisc:
+        switch["queue"] = plan.settings.ports.receiver
     parameters = {f"bufferscope_switch.{name}": str(value) for name, value in switch.items()}
     return MachineJob(
         kernel=kernel / KERNEL.name,

@@ -24,12 +24,15 @@ from experiments.spec.topology import (
     RECEIVER,
     SENDER,
 )
+from hosts.tune import commands
+from lib.errors import RunError
 from wire.formats import POSTCARD
 
 if TYPE_CHECKING:
     from lib.link_dynamics import Jitter, Loss, RateSchedule
 
 SWITCH_ID = 1
+QDISC_DEVICE = "bswq"  # softswitch/driver/queue_device.c
 TCP = 6
 POSTCARD_PORT = POSTCARD.const["POSTCARD_UDP_PORT"]
 
@@ -41,6 +44,14 @@ class OwnProgram:
     requests: tuple[Request, ...]
     limit: Mapping[str, int]  # limit_packets or limit_bytes
     scheduler: str | None
+
+
+@dataclass(frozen=True)
+class Qdisc:
+    """A Linux qdisc as the bottleneck's queue: its name with the arguments of tc, and the MTU of its device."""
+
+    words: tuple[str, ...]
+    mtu_bytes: int
 
 
 @dataclass(frozen=True)
@@ -72,6 +83,12 @@ class SwitchSettings:
     random_seed: int | None = None  # of the P4 program's random numbers
     program: OwnProgram | None = None  # None: our program
     ports: Ports = LAB_PORTS
+    qdisc: Qdisc | None = None  # None: the switch's own queue
+
+    @property
+    def is_watched_by_core(self) -> bool:
+        """Whether the switch's core makes the postcards, and not the P4 program."""
+        return self.program is not None or self.qdisc is not None
 
     @property
     def parameter_tables(self) -> tuple[str, ...]:
@@ -105,8 +122,8 @@ def configure(switches: Switches, settings: SwitchSettings, attached: Attached =
     half-configured switch.
     """
     measured = switches.measured
-    if settings.program:
-        _configure_own(switches, settings, settings.program, attached)
+    if settings.is_watched_by_core:
+        _configure_watched(switches, settings, attached)
         return
     ports = {BOTTLENECK: DesiredPort(str(BOTTLENECK), settings.policy, SWITCH_ID)}
     if isinstance(measured, SoftSwitch):
@@ -134,12 +151,15 @@ def configure(switches: Switches, settings: SwitchSettings, attached: Attached =
         change.do()
 
 
-def _configure_own(switches: Switches, settings: SwitchSettings, program: OwnProgram, attached: Attached) -> None:
-    """Makes the soft switch ready with a program that has no policies and postcards: its core makes the postcards."""
-    switch = switches.scheduled()
+def _configure_watched(switches: Switches, settings: SwitchSettings, attached: Attached) -> None:
+    """Makes the soft switch ready with a program or a queue without our policies and postcards: its core makes the
+    postcards.
+    """
+    switch, program = switches.scheduled(), settings.program
     _set_links(switch, settings)
-    switch.set_port(settings.ports.receiver, **program.limit)
-    if program.scheduler:
+    if program:
+        switch.set_port(settings.ports.receiver, **program.limit)
+    if program and program.scheduler:
         switch.request("queue", "scheduler", settings.ports.receiver, program.scheduler, "queues", QUEUES)
     for link, rate_bps in settings.shared_links_bps.items():
         switch.set_link(link, rate_bps)
@@ -154,7 +174,22 @@ def _configure_own(switches: Switches, settings: SwitchSettings, program: OwnPro
         switch.request("random", "seed", settings.random_seed)
     collector = replace(attached.collector, port=settings.ports.collector)
     switch.watch(settings.ports.receiver, settings.ports.sender, collector, SWITCH_ID)
-    switch.install(program.requests)
+    if settings.qdisc:
+        _set_qdisc(settings.qdisc)
+    if program:
+        switch.install(program.requests)
+        return
+    for port, mac in attached.macs.items():
+        switch.set_forwarding(mac, port)
+
+
+def _set_qdisc(qdisc: Qdisc) -> None:
+    """Raises RunError with tc's own words."""
+    try:
+        commands.run("ip", "link", "set", "dev", QDISC_DEVICE, "mtu", str(qdisc.mtu_bytes), "up")
+        commands.run("tc", "qdisc", "replace", "dev", QDISC_DEVICE, "root", *qdisc.words)
+    except commands.CommandError as error:
+        raise RunError(f"QUEUE=linux:{' '.join(qdisc.words)}: tc says: {error.first}") from None
 
 
 def _set_links(switch: SoftSwitch, settings: SwitchSettings) -> None:

@@ -21,7 +21,7 @@ from experiments.machine import host, p4_program
 from experiments.machine.cell import RUNTIME
 from experiments.plan import cost
 from experiments.plan.bpf_programs import NO_PROGRAMS, BpfPrograms
-from experiments.plan.configure import TCP, OwnProgram, SwitchSettings
+from experiments.plan.configure import TCP, OwnProgram, Qdisc, SwitchSettings
 from experiments.plan.repetition_plan import Durations, RunPlan
 from experiments.plan.sizes import sizes
 from experiments.plan.switches import BOTTLENECK
@@ -294,6 +294,7 @@ class _Repetition:
             random_seed=self._link_seed("P4") if spec.p4 else None,
             program=_own_program(spec),
             ports=own_program.ports(spec.p4),
+            qdisc=Qdisc(tuple(spec.queue.split()), spec.mtu_bytes) if spec.queue else None,
         )
 
     def _link_seed(self, what: str) -> int:

@@ -38,7 +38,7 @@ class Switches:
     measured: Switch
     links: SoftSwitch | None
     ports: Ports = LAB_PORTS
-    own_program: bool = False  # a whole program of the user's runs; the soft switch itself watches the queue
+    watched_by_core: bool = False  # the soft switch itself watches the queue, not our P4 program
 
     @property
     def line(self) -> SoftSwitch | None:
@@ -63,8 +63,8 @@ class Switches:
         return self.links
 
     def read_counters(self) -> Counters:
-        """P4 counters of the measured switch; its own, with the same names, if the program is the user's."""
-        if self.own_program and isinstance(self.measured, SoftSwitch):
+        """P4 counters of the measured switch; its own, with the same names, if it watches the queue itself."""
+        if self.watched_by_core and isinstance(self.measured, SoftSwitch):
             return self.measured.watched()
         return self.measured.counters()
 
@@ -153,14 +153,14 @@ def _soft_state(switch: SoftSwitch, ports: list[int]) -> dict[str, Any]:
 @contextlib.contextmanager
 def in_the_lab(
     target: str, namespace: str, control: Path, program: Path | None = None, ports: Ports = LAB_PORTS,
-    own_program: bool = False,
+    watched_by_core: bool = False,
 ) -> Iterator[Switches]:  # fmt: skip
     """Connections to the started switches: `target` in its `namespace`, and the soft switch at `control`. `program`:
     the JSON of the target's program, if it is the user's.
     """
     with SoftSwitch(control) as soft:
         if target == "soft":
-            yield Switches(soft, soft, ports, own_program)
+            yield Switches(soft, soft, ports, watched_by_core)
             return
         with syscalls.in_network_namespace(topology.netns(namespace)):
             measured = connect(target, TARGETS[target].address, program)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from controlplane.policy import WATCHED_MODES
 from controlplane.targets import RUN_TARGETS
-from experiments.spec import congestion, transfers
+from experiments.spec import congestion, linux_queue, transfers
 from experiments.spec.cc_parameters import read_parameters
 from experiments.spec.link_changes import STEADY, read_jitter, read_loss, read_rate
 from experiments.spec.offloads import OffloadKeys
@@ -205,6 +205,10 @@ class RunKeys(Keys):
         "what a full queue does: tail-drop, ecn (marks from ECN_THRESHOLD, drops at BUF), egress-threshold (drops at "
         "departure), egress-ecn (at departure, marks if BUF or more packets stay behind; drops packets that are not "
         "ECN-capable)", default="tail-drop", values=WATCHED_MODES)
+    queue: str | None = field(
+        "with CLOCK=virtual: a Linux qdisc instead of our own queue, with tc's arguments (docs/linux-queues.md): "
+        "linux:codel target 5ms, linux:pfifo limit 100. It replaces BUF and MODE",
+        linux_queue.read, values=tuple(f"{linux_queue.PREFIX}{name}" for name in linux_queue.LIMITS))
     drop_cost: Fraction | None = field(
         "with MODE=egress-threshold or egress-ecn, or P4: share of its transmission time that a packet dropped at "
         "departure takes from the link, 0 to 1, at most three decimals (default 0; a packet dropped on arrival takes "

@@ -14,7 +14,7 @@ from typing import Any
 from controlplane.policy import EGRESS_MODES, MARKING_MODES
 from controlplane.targets import TARGETS
 from experiments.machine.host import Host
-from experiments.spec import link_changes, offloads, own_p4, programs, rules, tcp_options, transfers, words
+from experiments.spec import link_changes, linux_queue, offloads, own_p4, programs, rules, tcp_options, transfers, words
 from experiments.spec.keys import ARRIVALS, validate
 from experiments.spec.transfers import LONG, OPEN_LOOP, PROGRAM, TRAFFIC
 from experiments.spec.words import Errors, Words
@@ -71,6 +71,10 @@ def _experiment(run: Words, groups: list[Words], host: Host) -> Experiment:
         return min(packets, MOST - 1), in_bytes and min(in_bytes, MOST - 1)
 
     buffer_packets, threshold_bytes = threshold(spec.buf)
+    buffer_given = spec.buf.text
+    if spec.queue:  # with the packet on the link
+        buffer_packets, threshold_bytes = linux_queue.most_packets(spec.queue, spec.mtu) + 1, None
+        buffer_given = f"{buffer_packets}p"
     # Half of the buffer: flows in steady state then see marks, not drops at the hard limit, and half of the buffer
     # absorbs the bursts of flows that have not seen a mark yet.
     half = max(1, buffer_packets // 2), threshold_bytes and max(1, threshold_bytes // 2)
@@ -94,7 +98,7 @@ def _experiment(run: Words, groups: list[Words], host: Host) -> Experiment:
         mtu_bytes=spec.mtu,
         wire_bytes=wire_bytes,
         bdp_packets=max(1, units.nearest(bdp)),
-        buffer_given=spec.buf.text,
+        buffer_given=buffer_given,
         buffer_packets=buffer_packets,
         threshold_bytes=threshold_bytes,
         ecn_threshold_packets=ecn[0] if spec.mode == "ecn" else None,
@@ -111,6 +115,7 @@ def _experiment(run: Words, groups: list[Words], host: Host) -> Experiment:
         drop_cost_permille=None if drop_cost is None else int(drop_cost * 1000) or None,
         **changes,
         bdp_rate_bps=None if bdp_bps == rate_bps else bdp_bps,
+        queue=spec.queue,
         p4=own_p4.resolve(spec),
         loss=spec.loss,
         jitter=spec.jitter,

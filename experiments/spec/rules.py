@@ -18,7 +18,7 @@ from controlplane.switch import Capabilities
 from controlplane.targets import TARGETS
 from experiments.machine import cell
 from experiments.machine.host import ALLOWED, Host
-from experiments.spec import demand, own_program, pacing, programs, tcp_options
+from experiments.spec import demand, linux_queue, own_program, pacing, programs, tcp_options
 from experiments.spec.congestion import BPF
 from experiments.spec.disk import IPERF3_STREAM_BYTES
 from experiments.spec.keys import KEYS
@@ -54,7 +54,7 @@ VALUES_NEED = WORDS_NEED | {
     "access": ("traffic", "access_links"), "ack_delay": ("rtt", "rtts"), "arrivals": ("traffic", "load", "flows"),
     "buf": ("rate", "rtt", "rtts", "rtt_spread", "jitter"), "duration": ("rtt", "warmup"),
     "ecn_threshold": ("buf", "rate", "rtt", "mtu"), "generator": ("traffic", "clock"), "rate": TIMES,
-    "policy": ("p4",), "tables": ("p4", "ports", "addresses"),
+    "policy": ("p4",), "queue": ("clock", "target", "switch"), "tables": ("p4", "ports", "addresses"),
     "rtt_spread": ("traffic", "rtts", "access_links", "servers"),
     "servers": ("traffic", "rtts", "access_links"), "start": ("traffic", *TIMES),
     "start_spread": ("traffic", "generator"), "stop": ("traffic", *TIMES),
@@ -114,6 +114,9 @@ def without_meaning(words: Words, host: Host) -> Iterator[Error]:
     if spec.p4 and (spec.mode != "tail-drop" or spec.target not in POLICY_TARGETS or spec.switch == SIMULATOR):
         yield Error("p4", "replaces the policy of our P4 program; allowed: with MODE=tail-drop (BUF is its limit), "
                     f"TARGET={' or '.join(POLICY_TARGETS)}, and no SWITCH=ns3")  # fmt: skip
+    is_virtual = words.clock(host) == "virtual" and spec.target == "soft" and spec.switch in (None, "driver")
+    for key, problem in linux_queue.wrong(spec.queue, words.given, is_virtual and not on_testbed(words, host)):
+        yield Error(key, problem)
     if spec.ecn_threshold and spec.mode != "ecn":
         yield Error("ecn_threshold", "has no meaning here; allowed: with MODE=ecn only")
     for key, threshold in (("ecn_threshold", spec.ecn_threshold), ("buf", spec.buf)):

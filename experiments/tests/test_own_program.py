@@ -46,7 +46,7 @@ def configured(directory: Path, ports: tuple[int, int, int] = (1, 2, 3), **given
     plan = plan_run(spec, 1)
     core = Core("p4", ports, frame_bytes=9216)
     switch = CoreControl(core)
-    switches = Switches(switch, switch, plan.settings.ports, own_program=plan.settings.program is not None)
+    switches = Switches(switch, switch, plan.settings.ports, watched_by_core=plan.settings.is_watched_by_core)
     configure(switches, plan.settings)
     return core, switches
 

@@ -17,11 +17,13 @@ class TuneError(RuntimeError):
 
 
 class CommandError(TuneError):
-    """A program that failed or took too long. `reason`: the last line of its output, its exit status, or the limit."""
+    """A program that failed or took too long. `reason`: the last line of its output, its exit status, or the limit.
+    `first`: the first line, behind which usage may follow.
+    """
 
-    def __init__(self, words: Sequence[str], reason: str):
+    def __init__(self, words: Sequence[str], reason: str, first: str | None = None):
         super().__init__(f"{' '.join(words)}: {reason}")
-        self.reason = reason
+        self.reason, self.first = reason, first or reason
 
 
 def find(program: str) -> str | None:
@@ -48,5 +50,5 @@ def run(*words: str, timeout_s: float = TIMEOUT_SECONDS) -> str:
         raise CommandError(words, f"has not ended after {timeout_s:g} s") from error
     if done.returncode:
         lines = (done.stderr or done.stdout).strip().splitlines()
-        raise CommandError(words, lines[-1] if lines else f"exit status {done.returncode}")
+        raise CommandError(words, lines[-1] if lines else f"exit status {done.returncode}", lines[0] if lines else None)
     return done.stdout

@@ -24,6 +24,7 @@ static char *frame_bytes = DEFAULT_FRAME_BYTES;
 static char *flows = DEFAULT_FLOWS;
 static char *rate_entries = DEFAULT_RATE_ENTRIES;
 static char *numbers = "";
+static char *queue = "";
 
 module_param(ports, charp, 0444);
 MODULE_PARM_DESC(ports, "number of ports; each is a network device: bsw1, bsw2... (default 0: no switch)");
@@ -39,6 +40,8 @@ MODULE_PARM_DESC(rate_entries, "most entries of all schedules of rates (default 
 module_param(numbers, charp, 0444);
 MODULE_PARM_DESC(numbers,
 		 "the program's numbers of bsw1, bsw2..., with commas between them (default 1,2,...)");
+module_param(queue, charp, 0444);
+MODULE_PARM_DESC(queue, "number of the port whose queue is the qdisc of bswq (default: none)");
 
 static void measure(struct executor *executor)
 {
@@ -105,6 +108,21 @@ static int __init number_ports(struct bsw_switch *owner)
 	return 0;
 }
 
+static int __init create_queue(struct bsw_switch *owner)
+{
+	u32 number;
+	int error;
+
+	if (!*queue)
+		return 0;
+	error = read_number("queue", queue, 0, PIPELINE_DROP_PORT - 1, &number);
+	if (!error && !owner->devices[number]) {
+		pr_err("%s.queue=%u: is no port of the switch: no switch\n", KBUILD_MODNAME, number);
+		error = -ENODEV;
+	}
+	return error ?: bsw_queue_create(owner, number);
+}
+
 static void read_body(uint8_t *to, const void *body, uint32_t offset, uint32_t bytes)
 {
 	/* Cannot fail: the body is as long as the frame. */
@@ -160,6 +178,8 @@ static int __init create(struct bsw_switch *owner)
 		error = number_ports(owner);
 	if (!error)
 		error = bsw_ports_create(owner, config.frame_bytes);
+	if (!error)
+		error = create_queue(owner);
 	if (error)
 		destroy(owner);
 	else

@@ -23,10 +23,14 @@ static u64 next_ns(struct core *core)
 
 void bsw_schedule(struct bsw_switch *owner, u64 now_ns)
 {
-	u64 due_ns;
-
 	core_advance(owner->executor.core, now_ns);
-	due_ns = next_ns(owner->executor.core);
+	bsw_arm(owner);
+}
+
+void bsw_arm(struct bsw_switch *owner)
+{
+	u64 due_ns = next_ns(owner->executor.core);
+
 	if (owner->delivering || due_ns >= owner->armed_ns)
 		return;
 	owner->armed_ns = due_ns;
@@ -97,6 +101,12 @@ static struct sk_buff *from_body(struct bsw_switch *owner, struct net_device *de
 	return skb;
 }
 
+struct sk_buff *bsw_make_skb(struct bsw_switch *owner, struct net_device *device,
+			     const struct core_output *output)
+{
+	return output->body ? from_body(owner, device, output) : copy_of(device, output);
+}
+
 /* The frame as an skb of the host's device. NULL if the device is down or memory is out; the loss is counted. */
 static struct sk_buff *receive_skb(struct bsw_port *port, struct net_device *device,
 				   const struct core_output *output)
@@ -107,7 +117,7 @@ static struct sk_buff *receive_skb(struct bsw_port *port, struct net_device *dev
 
 	if (netif_running(device)) {
 		error = -ENOMEM;
-		skb = output->body ? from_body(port->owner, device, output) : copy_of(device, output);
+		skb = bsw_make_skb(port->owner, device, output);
 	}
 	if (!skb) {
 		kfree_skb(output->body);

@@ -36,9 +36,11 @@ struct bsw_switch {
 	struct hrtimer timer;
 	u64 armed_ns;	 /* when the timer expires; CORE_NEVER_NS: not set */
 	bool delivering; /* the timer's function is running; it sets the timer at its end */
+	bool in_qdisc;	 /* the core runs the qdisc of a port (queue_device.c) */
 	void *memory;
 	unsigned int *truesizes;		    /* by frame length in bytes; 0: not known yet */
 	struct net_device *devices[PIPELINE_PORTS]; /* by the port's number */
+	struct executor_port *queue_errors;	    /* counts frames that no memory is left for */
 };
 
 /* ports.c; 0, or -errno after a console line */
@@ -48,6 +50,13 @@ void bsw_ports_destroy(struct bsw_switch *owner);
 /* schedule.c; call bsw_schedule with the lock held */
 void bsw_schedule_init(struct bsw_switch *owner);
 void bsw_schedule(struct bsw_switch *owner, u64 now_ns); /* processes events up to now_ns, sets the timer */
+void bsw_arm(struct bsw_switch *owner);
+/* The output's frame as an skb. NULL: memory is out, and output has no body. */
+struct sk_buff *bsw_make_skb(struct bsw_switch *owner, struct net_device *device,
+			     const struct core_output *output);
+
+/* queue_device.c; 0, or -errno after a console line. From now on the queue of port `number` is the qdisc of bswq. */
+int bsw_queue_create(struct bsw_switch *owner, u32 number);
 
 /* moderation.c; bsw_moderate takes ownership of the skb */
 void bsw_moderation_create(struct bsw_port *port, struct net_device *device);

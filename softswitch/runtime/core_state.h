@@ -10,6 +10,7 @@
 #include "flow.h"
 #include "mirror.h"
 #include "multicast.h"
+#include "outer_queue.h"
 #include "recirculation.h"
 #include "scheduler.h"
 #include "traffic_manager.h"
@@ -57,6 +58,7 @@ struct core {
 	struct rate_entry *rate_entries; /* of all schedules; config has their number */
 	uint32_t rate_entries_used;
 	struct watch watch;
+	struct outer_queue outer;
 };
 
 #endif

@@ -39,6 +39,12 @@ static void transmit(struct core *core, struct port *port, struct core_packet *p
 	heap_push(&core->departures, packet);
 }
 
+void traffic_transmit(struct core *core, struct core_packet *packet, uint64_t now_ns)
+{
+	packet->enqueue_ns = now_ns; /* it came to the link now */
+	transmit(core, &core->ports[packet->port], packet, now_ns);
+}
+
 static inline void transmit_next(struct core *core, struct port *port, uint64_t now_ns)
 {
 	struct core_packet *head = likely(!port->scheduler)
@@ -88,6 +94,10 @@ static __attribute__((__noinline__)) void enqueue_scheduled(struct core *core, s
 	struct intrinsic *std = &packet->packet.std;
 	struct queue *queue;
 
+	if (port->scheduler == OUTER_QUEUE) {
+		outer_enqueue(core, port, number, packet);
+		return;
+	}
 	if (!scheduler_classify(scheduler, std->priority, &std->qid)) {
 		core->stats.priority_drops++;
 		packet_pool_put(core, packet);
@@ -198,6 +208,9 @@ void traffic_depart(struct core *core)
 	if (likely(!port->scheduler)) {
 		queue_dequeue(&port->queue);
 		left_packets = queue_packets(&port->queue);
+	} else if (port->scheduler == OUTER_QUEUE) {
+		outer_depart(core, port, packet);
+		return;
 	} else {
 		left_packets = scheduler_remove(core, &core->schedulers[port->scheduler], packet);
 	}

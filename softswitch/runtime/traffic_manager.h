@@ -21,7 +21,7 @@ struct port {
 	bool attached;
 	bool carries_data; /* a packet other than a clone has been queued here */
 	uint8_t dynamics;  /* number of its struct dynamics, from 1; 0: none */
-	uint8_t scheduler; /* number of its struct scheduler, from 1; 0: it has one queue */
+	uint8_t scheduler; /* number of its struct scheduler, from 1; 0: it has one queue; or OUTER_QUEUE */
 	uint64_t rate_bps; /* 0: unlimited; access_bps likewise */
 	uint64_t delay_ns;
 	uint64_t access_bps;
@@ -40,6 +40,8 @@ _Static_assert(!(sizeof(struct port) & (sizeof(struct port) - 1)), "a power of 2
 
 void traffic_enqueue(struct core *core, uint16_t port, struct core_packet *packet, uint64_t now_ns);
 void traffic_depart(struct core *core);
+/* Transmits a packet of an outer queue from now on: the link is free. */
+void traffic_transmit(struct core *core, struct core_packet *packet, uint64_t now_ns);
 /* Sends a finished frame out of packet->port, beside the port's queue. */
 void traffic_output(struct core *core, struct core_packet *packet, uint64_t now_ns);
 

@@ -196,11 +196,13 @@ void watch_queued(struct core *core, uint16_t port, struct core_packet *packet, 
 
 void watch_left(struct core *core, struct core_packet *packet, uint64_t now_ns)
 {
+	struct postcard *card = &record_of(core, packet)->card;
+
 	if (packet->watched != WATCH_QUEUED)
 		return;
 	packet->watched = WATCH_LEFT;
-	record_of(core, packet)->card.queue_id = packet->packet.std.qid;
-	record_of(core, packet)->card.sojourn_ns = (now_ns - packet->enqueue_ns) & CORE_TIME_MASK;
+	card->queue_id = packet->packet.std.qid;
+	card->sojourn_ns = (now_ns - card->enqueue_switch_ns) & CORE_TIME_MASK;
 }
 
 void watch_departed(struct core *core, struct core_packet *packet)

@@ -11,6 +11,7 @@ from virtual.kernel.errors import KernelError
 FRAGMENT = Path(__file__).parent / "lab.config"
 # Requested settings that may be missing in the final configuration, and why. All others are required.
 MAY_BE_MISSING = {
+    "CONFIG_NET_SCH_DUALPI2": "new in Linux 6.17",
     "CONFIG_BASE_FULL": "gone in Linux 6.10, which always has the full size",
     "CONFIG_RANDOM_TRUST_CPU": "gone in Linux 6.2, which has a parameter, on by default",
     "CONFIG_RANDOM_TRUST_BOOTLOADER": "gone in Linux 6.2, which has a parameter, on by default",
