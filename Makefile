@@ -63,6 +63,7 @@ build: ## compile the switch, the collector and the hosts' programs into build/
 compile:
 	@$(MAKE) --no-print-directory -C softswitch
 	@$(MAKE) --no-print-directory -C collector
+	@$(MAKE) --no-print-directory -C captures
 	@$(MAKE) --no-print-directory -C hosts
 
 kernel: build/deployed ## build the kernel of the virtual-time lab; the first time takes minutes (KERNEL_PACKAGE=linux-source-X or KERNEL_SOURCE=path choose the source for all later builds, KERNEL=path a finished kernel)
@@ -94,6 +95,7 @@ coverage: .venv/ready-dev build/deployed kernel simulator ## run all tests but t
 test-programs: build/deployed
 	@ansible/locked.sh $(MAKE) --no-print-directory -C softswitch tests
 	@ansible/locked.sh $(MAKE) --no-print-directory -C collector tests
+	@ansible/locked.sh $(MAKE) --no-print-directory -C captures tests
 	@ansible/locked.sh $(MAKE) --no-print-directory -C hosts tests
 
 test-long-programs: .venv/ready-dev build/deployed
@@ -121,8 +123,8 @@ clean: ## remove build/, .venv and the caches of tools (results and the kernels 
 
 # The rest keeps the environment and the deployed programs up to date.
 
-# These goals need neither root nor our compiled programs, so they run on any machine with Python. Two cases need more:
-# a replay through another queue compiles the switch core (gcc and make), and `advise MEASURE=1` needs all programs.
+# These goals need neither root nor our compiled programs, so they run on any machine with Python. Some need more:
+# a replay through another queue compiles the switch core and an import of a capture its reader (gcc and make), and `advise MEASURE=1` needs all programs.
 ALONE := replay runs leftovers compare import export parameters advise advise-parameters
 
 # The words of `make deploy WORD=...`. deploy reads all of them and refuses unknown ones; other goals read their own words.
@@ -131,7 +133,7 @@ DEPLOY_WORDS = $(and $(filter deploy,$(MAKECMDGOALS)),$(MAKEOVERRIDES))
 # CC is a congestion control on our command lines; make would pass it on as the C compiler.
 AS_IF_ALONE := env -u CC -u MAKEFLAGS -u MFLAGS
 
-SOURCES := $(wildcard $(shell git -c 'safe.directory=*' ls-files softswitch collector hosts lib wire p4src ansible bench 2>/dev/null))
+SOURCES := $(wildcard $(shell git -c 'safe.directory=*' ls-files softswitch collector captures hosts lib wire p4src ansible bench 2>/dev/null))
 
 build/deployed: .venv/ready $(SOURCES)
 	@echo "preparing this machine: packages and build (a minute or more the first time)"

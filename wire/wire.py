@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from wire.formats import (
     ARTIFACT_POSTCARD,
     BLOCK,
+    CAPTURED_PACKET,
     DATAGRAM,
     DEPTH_BUCKETS,
     FLOW_RECORD,
@@ -28,6 +29,7 @@ from wire.formats import (
 __all__ = [
     "ARTIFACT_POSTCARD",
     "BLOCK",
+    "CAPTURED_PACKET",
     "DATAGRAM",
     "DEPTH_BUCKETS",
     "FLOW_RECORD",

@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 
 from analysis.arithmetic.unwrap import SWITCH_TIME_BITS, switch_steps
-from analysis.importing.capture import MAGICS, Capture, udp_payloads
 from analysis.importing.fields import Addresses, Cards
 from analysis.importing.text import CARDS_UNKNOWN, TOFINO_CELL_BYTES
 from analysis.read.flows import PROTOCOL_NUMBERS
 from analysis.read.postcards import busiest, queue_keys
+from captures.reader import Capture
 from lib.errors import InputError
 from wire import wire
 
@@ -26,6 +26,7 @@ TURN = 1 << SWITCH_TIME_BITS  # ns until the switch's clock wraps around: 78 h
 NUMBERED = ("switch_id", "egress_port", "flags", "enqueue_switch_ns", "card_seq")  # copies agree in these, at least
 DEPTHS = {"depth_packets", "depth_bytes"}
 IPV4_MAPPED = np.uint64(0xFFFF << 32)
+HAS_PORTS = wire.CAPTURED_PACKET.const["CAPTURED_HAS_PORTS"]
 
 
 @dataclass(frozen=True)
@@ -49,14 +50,6 @@ class CaptureContents:
     malformed: int  # datagrams to a collector that are not one postcard of a known version
     cut_short: int  # postcards of which the capture kept too few bytes
     damage: str | None  # one line if the capture could not be read to its end
-
-
-def is_capture(path: Path) -> bool:
-    try:
-        with path.open("rb") as file:
-            return file.read(4) in MAGICS
-    except OSError:
-        return False
 
 
 class NoPostcardsError(InputError):
@@ -123,22 +116,23 @@ def _contents(path: Path, kind: PostcardKind) -> CaptureContents:
     parts = [narrowed(layout.columns(np.zeros((0, layout.length), dtype=np.uint8)))]
     times = [np.zeros(0, dtype=np.int64)]
     others = malformed = cut_short = 0
-    with Capture(path) as capture:
-        for frames in capture.batches():
-            at, payload_bytes = udp_payloads(frames, kind.port)
-            has_length = payload_bytes == kind.datagram_bytes
-            is_whole = frames.captured_bytes >= at + layout.length  # without the padding
-            rows = np.flatnonzero(has_length & is_whole)
-            fields = layout.columns(frames.rows[rows[:, None], at[rows][:, None] + np.arange(layout.length)])
-            good = fields[kind.mark] == kind.value
-            parts.append(narrowed({name: values[good] for name, values in fields.items()}))
-            times.append(frames.real_ns[rows[good]])
-            short, other = int((has_length & ~is_whole).sum()), int((payload_bytes == -1).sum())
-            cut_short, others = cut_short + short, others + other
-            malformed += len(at) - other - short - int(good.sum())
-        damage = capture.damage
+    capture = Capture(path, layout.length)
+    for packets in capture.batches():
+        to_port = (packets["ip_protocol"] == PROTOCOL_NUMBERS["udp"]) & (packets["dst_port"] == kind.port)
+        to_port &= packets["flags"] & HAS_PORTS != 0
+        has_length = to_port & (packets["payload_bytes"] == kind.datagram_bytes) & (packets["fragment"] == 0)
+        is_whole = packets["payload_captured"] == layout.length  # without the padding
+        rows = np.flatnonzero(has_length & is_whole)
+        fields = layout.columns(packets["payload"][rows])
+        good = fields[kind.mark] == kind.value
+        parts.append(narrowed({name: values[good] for name, values in fields.items()}))
+        times.append(packets["real_ns"][rows[good]].view(np.int64))
+        short, other = int((has_length & ~is_whole).sum()), int((~to_port).sum())
+        cut_short, others = cut_short + short, others + other
+        malformed += len(packets) - other - short - int(good.sum())
     fields = {name: np.concatenate([part.pop(name) for part in parts]) for name in list(parts[0])}
-    return CaptureContents(kind.cards(fields, np.concatenate(times)), others, malformed, cut_short, damage)
+    cards = kind.cards(fields, np.concatenate(times))
+    return CaptureContents(cards, others, malformed, cut_short, capture.damage)
 
 
 def _our_cards(fields: dict[str, np.ndarray], real_ns: np.ndarray) -> Cards:

@@ -20,6 +20,7 @@ from analysis.importing.fields import SHOWN_CHARACTERS, Cards, Depths, Events, d
 from analysis.judge.settings import POLICY_OF_MODE
 from analysis.read import run_description
 from analysis.read.postcards import busiest, queue_keys
+from captures.reader import is_capture
 from controlplane.policy import WATCHED_MODES
 from lib import regular
 from lib.errors import InputError
@@ -241,7 +242,7 @@ def _add(parts: _FileParts, path: Path) -> None:
         if parts.config.values:
             raise InputError(f"{path}: FROM names another {CONFIG}, too; allowed: one experiment's files")
         parts.config = _config(path)
-    elif captures.is_capture(path):
+    elif is_capture(path):
         _add_capture(parts, path)
     elif (kind := text.kind(path)) == "trace":
         parts.events.append(text.read_trace(path))

@@ -131,7 +131,7 @@ def test_capture__with_a_time_out_of_range_is_used_up_to_that_packet(tmp_path, r
     (tmp_path / "c.pcapng").write_bytes(data)
     contents = captures.read(tmp_path / "c.pcapng")
     assert len(contents.cards.columns["mono_ns"]) == 8
-    assert "damaged or cut off: a time of" in str(contents.damage)
+    assert ": a time of" in str(contents.damage)
 
 
 def test_pcapng__each_interface_has_its_own_resolution(tmp_path):
@@ -212,7 +212,7 @@ def test_container__does_not_matter(tmp_path):
         assert contents.cards.columns["ingress_port"].tolist() == [437], name
         assert contents.cards.columns["mono_ns"][0] == (FIRST_NS if nano else FIRST_NS // 1000 * 1000)
         assert (contents.malformed, contents.others) == (1, 0)
-    with pytest.raises(InputError, match="link type IEEE802_11 is not known here"):
+    with pytest.raises(InputError, match=r"link type 802\.11 is not known here"):
         read(capture(tmp_path / "wireless", [frame()], 105))
 
 
