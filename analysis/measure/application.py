@@ -8,12 +8,13 @@ run, warm-up included.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
-from functools import cache
 
 import numpy as np
 
 from analysis.measure.metrics import UTILIZATION_WINDOW_RTTS, Window, windows_of_entries
+from analysis.read.columns import parts
 from analysis.read.load import Run
 
 
@@ -48,39 +49,39 @@ def _of_iperf3(run: Run) -> Application:
 def _of_sink(run: Run, window: Window, interval_ns: int) -> Application:
     records = run.goodput
     assert records is not None
-    begin = records["interval_mono_ns"]
     first, count = _whole_intervals(window, interval_ns)
-    inside = (begin >= first * interval_ns) & (begin < (first + count) * interval_ns)
     if count <= 0:
         return Application()
-    bits = 8 * records["payload_bytes"][inside].astype(np.int64)
-    ports = records["src_port"][inside].astype(np.uint32) << np.uint32(16) | records["dst_port"][inside]
-    port_pairs, flow = np.unique(ports, return_inverse=True)
-    number = (begin[inside] // interval_ns).astype(np.int64)
+    entries = [
+        entry for entry in zip(run.traffic, windows_of_entries(run, window), strict=True) if not entry[0].program
+    ]
+    pairs = [entry.five_tuple.src_port << 16 | entry.five_tuple.dst_port for entry, _ in entries]
+    of_experiment = np.unique(np.array([*pairs, *_finite_pairs(run)], dtype=np.uint32))
+    bits: dict[Window, Counter[int]] = {part: Counter() for _, part in entries}
+    per_interval = np.zeros(count)
+    rows = slice(*np.searchsorted(records["interval_mono_ns"], (first * interval_ns, (first + count) * interval_ns)))
+    for part in parts(records, "interval_mono_ns", "payload_bytes", "src_port", "dst_port", rows=rows):
+        number = part["interval_mono_ns"] // interval_ns
+        sent = 8 * part["payload_bytes"].astype(np.int64)
+        ports = part["src_port"].astype(np.uint32) << np.uint32(16) | part["dst_port"]
+        mine = np.isin(ports, of_experiment)
+        sums = np.bincount(number[mine] - number[0], weights=sent[mine])
+        per_interval[number[0] - first :][: len(sums)] += sums
+        for window, of in bits.items():
+            begin, intervals = _whole_intervals(window, interval_ns)
+            inside = (number >= begin) & (number < begin + intervals)
+            found, flow = np.unique(ports[inside], return_inverse=True)
+            sums = np.bincount(flow, weights=sent[inside], minlength=len(found))
+            of.update(dict(zip(found.tolist(), sums.tolist(), strict=True)))
 
-    @cache
-    def rates_bps(part: Window) -> dict[int, float] | None:
-        """Goodput by pair of ports in the whole intervals of a part of the window; None if it has none."""
-        begin, intervals = _whole_intervals(part, interval_ns)
-        rows = (number >= begin) & (number < begin + intervals)
-        sums = np.bincount(flow[rows], weights=bits[rows], minlength=len(port_pairs))
-        seconds = intervals * interval_ns / 1e9
-        return dict(zip(port_pairs.tolist(), (sums / seconds).tolist(), strict=True)) if intervals > 0 else None
+    def rate_bps(window: Window, pair: int) -> float | None:
+        _, intervals = _whole_intervals(window, interval_ns)
+        return bits[window][pair] / (intervals * interval_ns / 1e9) if intervals > 0 else None
 
-    by_flow: dict[int, float | None] = {}
-    pairs = []
-    for entry, part in zip(run.traffic, windows_of_entries(run, window), strict=True):
-        if entry.program:
-            continue
-        pairs.append(entry.five_tuple.src_port << 16 | entry.five_tuple.dst_port)
-        rates = rates_bps(part)
-        by_flow[entry.id] = None if rates is None else rates.get(pairs[-1], 0.0)
-    of_experiment = np.isin(ports, np.array([*pairs, *_finite_pairs(run)], dtype=np.uint32))
-    per_interval = np.bincount(number[of_experiment] - first, weights=bits[of_experiment], minlength=count)
     return Application(
         goodput_bps=float(per_interval.sum() / (count * interval_ns / 1e9)),
         goodput_p01_bps=_p01_bps(per_interval, interval_ns, run.experiment.rtt_ns),
-        by_flow=by_flow,
+        by_flow={entry.id: rate_bps(part, pair) for (entry, part), pair in zip(entries, pairs, strict=True)},
     )
 
 

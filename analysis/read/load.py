@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from analysis.read import documents, imported, link_loss, link_rate, program_flows, recount, switch_clock
-from analysis.read.columns import Columns, parts, rows_of
+from analysis.read.columns import Columns, parts, rows_of, slabs
 from analysis.read.documents import Documents, IdleRtt
 from analysis.read.flows import MAX_FLOWS, WORDS, FiveTuple, Flow, Flows, FlowTable, flow_type
 from analysis.read.postcards import NO_DATA_BYTES, POLICY_VALUE, admitted, misspaced
@@ -207,7 +207,10 @@ def _place_goodput(goodput: Columns, postcards: Columns, spec: Experiment, inter
         return
     behind_ns = spec.rtt_ns // 2 if spec.delay != "tc" else spec.rtt_ns if spec.tc_at == "receiver-ingress" else 0
     first = (int(sent.min()) + behind_ns) // interval_ns
-    goodput["interval_mono_ns"] = times + (first - int(times.min()) // interval_ns) * interval_ns
+    shift_ns = (first - int(times[0]) // interval_ns) * interval_ns
+    for rows in slabs(len(times)):
+        at = np.arange(rows.start, rows.stop)
+        times[at] = times[at] + shift_ns
 
 
 def _echoes(measured: IdleRtt) -> np.ndarray | None:

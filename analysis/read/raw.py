@@ -24,6 +24,10 @@ from wire import wire
 
 # Postcards by arrival; those of the same ns by depth: a later packet finds more.
 BY_ARRIVAL = ("enqueue_mono_ns", "depth_packets")
+_GOODPUT: dict[str, np.dtype] = {
+    "interval_mono_ns": np.dtype(np.int64), "payload_bytes": np.dtype(np.uint64), "src_port": np.dtype(np.uint16),
+    "dst_port": np.dtype(np.uint16),
+}  # fmt: skip
 FORGET_BYTES = 16 << 20  # decoded pages are given back to the kernel in steps of this size
 
 
@@ -158,36 +162,33 @@ def load_goodput(path: Path) -> tuple[Columns, RawFile]:
     """Bytes that the sink received per flow and interval; columns as in wire/goodput_record.def, sorted by
     interval_mono_ns.
     """
-    records, raw = _load_small(path, wire.BLOCK.const["BLOCK_GOODPUT"], wire.STORED_GOODPUT_RECORD)
-    columns = _columns(records)
-    columns["interval_mono_ns"] = columns["interval_mono_ns"].view(np.int64)
-    return sort(columns, "interval_mono_ns"), raw
+    raw, layout = RawFile.at(path), wire.STORED_GOODPUT_RECORD
+    file = ColumnFile(path.parent, _GOODPUT, raw.size_bytes // layout.itemsize)
+    for block in blocks(path, wire.BLOCK.const["BLOCK_GOODPUT"], raw):
+        records = np.frombuffer(block.payload, layout)
+        file.append({name: records[name].astype(kind) for name, kind in _GOODPUT.items()})
+    raw.records, columns = file.rows, file.columns()
+    sort_file(path.parent, columns, "interval_mono_ns")
+    return columns, raw
 
 
 def load_flows(path: Path, flows: FlowTable) -> tuple[Columns, RawFile]:
     """Records of the sending program, sorted by syn_mono_ns; columns as in wire/flow_record.def, times and bytes
     as int64, and `flow`, the number in `flows` (int64; -1: no packet of the flow came to a watched queue).
     """
-    records, raw = _load_small(path, wire.BLOCK.const["BLOCK_FLOWS"], wire.STORED_FLOW_RECORD)
-    columns = _columns(records)
+    raw = RawFile.at(path)
+    parts = [
+        np.frombuffer(bytes(block.payload), wire.STORED_FLOW_RECORD)
+        for block in blocks(path, wire.BLOCK.const["BLOCK_FLOWS"], raw)
+    ]
+    records = np.concatenate([np.empty(0, wire.STORED_FLOW_RECORD), *parts])
+    raw.records = len(records)
+    columns = {name: np.ascontiguousarray(records[name]) for name in records.dtype.names or ()}
     for name in columns:
         if name.endswith(("_ns", "_bytes", "_us")) and columns[name].dtype == np.uint64:
             columns[name] = columns[name].view(np.int64)
     columns["flow"] = flows.find(_flow_words(records)).astype(np.int64)
     return sort(columns, "syn_mono_ns"), raw
-
-
-def _load_small(path: Path, kind: int, record: np.dtype) -> tuple[np.ndarray, RawFile]:
-    """All records of a raw file, in the file's order."""
-    raw = RawFile.at(path)
-    parts = [np.frombuffer(bytes(block.payload), record) for block in blocks(path, kind, raw)]
-    records = np.concatenate([np.empty(0, record), *parts])
-    raw.records = len(records)
-    return records, raw
-
-
-def _columns(records: np.ndarray) -> Columns:
-    return {name: np.ascontiguousarray(records[name]) for name in records.dtype.names or ()}
 
 
 def known(tcp: Columns, *names: str) -> np.ndarray:
