@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import re
 import subprocess
@@ -251,12 +252,19 @@ def _with_hooks() -> Any:
 
 
 def _errors(text: str, path: Path) -> str:
-    """p4c's errors in one line, those in the user's own file first, with the file's name as the user gave it."""
+    """p4c's errors in one line, those in the user's own file first, with the file's name as the user gave it. Lines
+    below an error of types have its cause.
+    """
     lines = [line.replace(str(path.resolve()), str(path)) for line in text.splitlines()]
-    lines = [line for line in lines if re.search(r"\berror\b", line) and "overlimit" not in line]
-    lines.sort(key=lambda line: not line.startswith(str(path)))
-    more = f" (and {len(lines) - MOST_ERRORS} more)" if len(lines) > MOST_ERRORS else ""
-    return "; ".join(lines[:MOST_ERRORS]) + more
+    errors: list[str] = []
+    for line, after in itertools.pairwise([*lines, ""]):
+        if "---- Actual error:" in line and errors:
+            errors[-1] += f": {after.strip()}"
+        elif re.search(r"\berror\b", line) and "overlimit" not in line:
+            errors.append(line)
+    errors.sort(key=lambda error: not error.startswith(str(path)))
+    more = f" (and {len(errors) - MOST_ERRORS} more)" if len(errors) > MOST_ERRORS else ""
+    return "; ".join(errors[:MOST_ERRORS]) + more
 
 
 def default_actions(program: Mapping[str, Any], values: Mapping[str, int]) -> dict[tuple[str, str], dict[str, int]]:

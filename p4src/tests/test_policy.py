@@ -182,6 +182,9 @@ def test_compile__shows_errors_in_the_users_file_and_caches_by_content(
     path.write_text(CONTROL.format("Arrival", "") + CONTROL.format("Departure", "verdict.value = seen.nothing;"))
     with pytest.raises(CannotCompile, match=rf"{path}\(2\).*nothing"):
         policy.read(str(path))
+    path.write_text(CONTROL.format("Arrival", "verdict.drop = true;") + CONTROL.format("Departure", ""))
+    with pytest.raises(CannotCompile, match=r"'verdict.drop = true': Cannot cast implicitly type 'bool'"):
+        policy.read(str(path))
     path.write_text(CONTROL.format("Arrival", "") + CONTROL.format("Departure", "verdict.value = 7;"))
     first = policy.read(str(path))
     path.write_text(path.read_text().rstrip("\n") + "  // another comment\n")
