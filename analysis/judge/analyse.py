@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -58,17 +59,22 @@ def analyse(
     window = metrics.measurement_window(run, queue)
     link = metrics.LinkUsage(queue, run.rate, directory)
     utilization = metrics.utilization(link, window, rtt_ns)
-    good = metrics.goodput(run, queue, segments, window)
-    windows = metrics.window_series(run, in_flight)
-    rtt_max_ns = longest_rtt_ns(rtt_ns, spec.buffer_packets, spec.wire_bytes, metrics.mean_rate_bps(run, window))
-    events = loss_events(queue, link, windows, window, rtt_ns, rtt_max_ns)
 
-    entries = ledger_module.ledger(run)
-    if run.experiment.datagrams:
-        entries |= open_loop.datagrams(run, queue)
-    entries |= program_results.packets(run, queue)
-    facts = fidelity(run, queue, port)
-    reasons = reasons_against(run, queue, port, window, entries, facts, utilization)
+    def judged() -> tuple[ledger_module.Entries, dict[str, Any], list[str]]:
+        entries = ledger_module.ledger(run)
+        if run.experiment.datagrams:
+            entries |= open_loop.datagrams(run, queue)
+        entries |= program_results.packets(run, queue)
+        facts = fidelity(run, queue, port)
+        return entries, facts, reasons_against(run, queue, port, window, entries, facts, utilization)
+
+    with ThreadPoolExecutor(1) as second:  # NumPy releases the interpreter's lock
+        judgement = second.submit(judged)
+        good = metrics.goodput(run, queue, segments, window)
+        windows = metrics.window_series(run, in_flight)
+        rtt_max_ns = longest_rtt_ns(rtt_ns, spec.buffer_packets, spec.wire_bytes, metrics.mean_rate_bps(run, window))
+        events = loss_events(queue, link, windows, window, rtt_ns, rtt_max_ns)
+        entries, facts, reasons = judgement.result()
     shared = metrics.shared_window(run, window)
     return Analysis(
         run, port, queue, segments, in_flight, window, shared, link, windows, good, utilization, events, rtt_max_ns,

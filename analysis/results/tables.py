@@ -161,7 +161,7 @@ def write_frames(path: Path, rows: int, frame: Callable[[slice], pl.DataFrame]) 
     """Writes a Parquet file of so many rows, `frame` by frame. Raises OSError, for example if the disk is full."""
 
     def frames(*options: object) -> Iterator[pl.DataFrame]:
-        return map(frame, slabs(rows, ROW_GROUP))
+        return map(frame, slabs(rows))
 
     empty = frame(slice(0, 0))
     _write(path, register_io_source(frames, schema=empty.schema) if rows else empty.lazy())
