@@ -188,8 +188,9 @@ def _set_qdisc(qdisc: Qdisc) -> None:
     try:
         commands.run("ip", "link", "set", "dev", QDISC_DEVICE, "mtu", str(qdisc.mtu_bytes), "up")
         commands.run("tc", "qdisc", "replace", "dev", QDISC_DEVICE, "root", *qdisc.words)
-    except commands.CommandError as error:
-        raise RunError(f"QUEUE=linux:{' '.join(qdisc.words)}: tc says: {error.first}") from None
+    except commands.TuneError as error:
+        said = f"tc says: {error.first}" if isinstance(error, commands.CommandError) else error
+        raise RunError(f"QUEUE=linux:{' '.join(qdisc.words)}: {said}") from None
 
 
 def _set_links(switch: SoftSwitch, settings: SwitchSettings) -> None:

@@ -3,8 +3,9 @@
  * switch's port: it takes one frame at a time, stops its queue, and runs the qdisc again when the last bit has left.
  *
  * The qdisc gets what it gets in a router that forwards: whole frames with an Ethernet header, without a socket and without
- * a time stamp, with the priority of their TOS. Of a frame that the qdisc frees, the destructor tells; nothing else would
- * tell of all drops (an empty qdisc may be bypassed, and drops at dequeue have no return code).
+ * a time stamp, with the priority of their TOS. When the qdisc frees a frame, the kernel calls `freed` as if a sender's
+ * zero-copy buffer were free again. Nothing else tells of all drops: an empty qdisc may be bypassed, drops at dequeue have no
+ * return code, and fq calls skb->destructor for every frame that it keeps.
  *
  * bswq has no address, and its type has no IPv6, so no other frame comes to the qdisc.
  */
@@ -22,6 +23,7 @@
 
 /* At skb->head, in the headroom: skb->cb is the qdisc's. */
 struct ticket {
+	struct ubuf_info notice; /* its first field */
 	struct bsw_switch *owner;
 	void *packet; /* of the core */
 	bool has_body;
@@ -46,14 +48,21 @@ static void leave(struct bsw_switch *owner, u64 now_ns)
 	spin_unlock_bh(&owner->lock);
 }
 
-static void dropped(struct sk_buff *skb)
+static void freed(struct sk_buff *skb, struct ubuf_info *notice, bool success)
 {
-	struct ticket *ticket = (struct ticket *)skb->head;
+	struct ticket *ticket = (struct ticket *)notice;
 	u64 now_ns = enter(ticket->owner);
 
 	core_outer_drop(ticket->owner->executor.core, ticket->packet, now_ns);
 	leave(ticket->owner, now_ns);
 }
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 10, 0)
+#define CALLS_FREED .callback = freed
+#else
+static const struct ubuf_info_ops notice_ops = {.complete = freed};
+#define CALLS_FREED .ops = &notice_ops
+#endif
 
 static void put(void *context, const struct core_output *frame)
 {
@@ -62,14 +71,24 @@ static void put(void *context, const struct core_output *frame)
 	struct sk_buff *skb = bsw_make_skb(owner, device, frame);
 	struct ticket *ticket;
 
+	BUILD_BUG_ON(NET_SKB_PAD + NET_IP_ALIGN < sizeof(*ticket));
+	if (skb && skb_orphan_frags(skb, GFP_ATOMIC)) { /* of a program that sends with MSG_ZEROCOPY */
+		kfree_skb(skb);
+		skb = NULL;
+	}
 	if (!skb) {
 		owner->queue_errors->tx_errors++; /* the run is not valid */
 		core_outer_drop(owner->executor.core, frame->packet, 0);
 		return;
 	}
 	ticket = (struct ticket *)skb->head;
-	*ticket = (struct ticket){owner, frame->packet, frame->body != NULL};
-	skb->destructor = dropped;
+	*ticket = (struct ticket){
+		.notice = {CALLS_FREED, .refcnt = REFCOUNT_INIT(1), .flags = SKBFL_ZEROCOPY_ENABLE},
+		.owner = owner,
+		.packet = frame->packet,
+		.has_body = frame->body != NULL,
+	};
+	skb_zcopy_init(skb, &ticket->notice);
 	skb->dev = device;
 	skb_reset_mac_header(skb);
 	skb_set_network_header(skb, ETH_HLEN);
@@ -108,13 +127,13 @@ static netdev_tx_t start_xmit(struct sk_buff *skb, struct net_device *device)
 	bool has_body;
 	u64 now_ns;
 
-	if (skb->destructor != dropped) { /* the stack's own, if somebody gives the device an address */
+	if (!skb_zcopy(skb)) { /* the stack's own, if somebody gives the device an address */
 		kfree_skb(skb);
 		return NETDEV_TX_OK;
 	}
 	has_body = ticket->has_body;
 	netif_stop_queue(device);
-	skb->destructor = NULL;
+	skb_shinfo(skb)->flags &= ~SKBFL_ALL_ZEROCOPY;
 	skb->priority = 0;
 	skb_clear_hash(skb);
 	now_ns = enter(ticket->owner);

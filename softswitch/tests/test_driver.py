@@ -136,6 +136,7 @@ def test_counters__every_frame_is_accounted_for(outcome: dict[str, Any]) -> None
         (["ports=3", "packets=9000000", "frame_bytes=9018"], "9000000 packets: out of memory"),
         (["ports=3", "numbers=7,3,7"], "numbers=7,3,7: has 7 twice"),
         (["ports=3", "numbers=7,3"], "numbers=: must be a whole number"),
+        (["ports=3", "queue=9"], "queue=9: is no port of the switch"),
         ([], None),
     ],
 )
