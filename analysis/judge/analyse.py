@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from analysis.join.in_flight import InFlight
 from analysis.join.join import Segments, join
 from analysis.judge import ledger as ledger_module
@@ -18,6 +16,7 @@ from analysis.judge.validity import reasons_against
 from analysis.measure import metrics, open_loop, program_results
 from analysis.measure.fidelity import fidelity
 from analysis.measure.loss import LossEvent, longest_rtt_ns, loss_events
+from analysis.read.columns import Columns
 from analysis.read.load import Run, load
 from runs.record import Damage
 
@@ -28,7 +27,7 @@ class Analysis:
 
     run: Run
     port: int | None  # of the bottleneck queue
-    queue: dict[str, np.ndarray]  # postcards of the bottleneck queue, by arrival
+    queue: Columns  # postcards of the bottleneck queue, by arrival
     segments: Segments
     in_flight: InFlight
     window: metrics.Window
@@ -45,16 +44,21 @@ class Analysis:
 
 
 def analyse(
-    directory: Path, when_loaded: Callable[[Run], object] = lambda run: None, damage: Sequence[Damage] = ()
+    directory: Path,
+    when_loaded: Callable[[Run], object] = lambda run: None,
+    damage: Sequence[Damage] = (),
+    when_joined: Callable[[Run, Columns, Segments, InFlight], object] = lambda run, queue, segments, in_flight: None,
 ) -> Analysis:
-    """Analyses one repetition. `when_loaded` is called with the loaded run before the analysis; `damage` is the result
-    of analysis.load.damage_of. Raises InputError like analysis.load.load.
+    """Analyses one repetition. `when_loaded` is called with the loaded run before the analysis, `when_joined` with the
+    join before the measures; `damage` is the result of analysis.load.damage_of. Raises InputError like
+    analysis.load.load.
     """
     run = load(directory, damage)
     when_loaded(run)
     spec, rtt_ns = run.experiment, run.experiment.rtt_ns
     port, queue = metrics.bottleneck(run)
     segments, in_flight = join(run, queue)
+    when_joined(run, queue, segments, in_flight)
 
     window = metrics.measurement_window(run, queue)
     link = metrics.LinkUsage(queue, run.rate, directory)

@@ -243,7 +243,8 @@ def utilization_windows(link: LinkUsage, window: Window, rtt_ns: int) -> np.ndar
     width = UTILIZATION_WINDOW_RTTS * rtt_ns
     if window.length_ns < width:
         return np.empty(0)
-    values = link.utilization(sliding_starts(window, width, rtt_ns), width)
+    starts = sliding_starts(window, width, rtt_ns)
+    values = np.concatenate([link.utilization(starts[part], width) for part in slabs(len(starts))])
     return values[~np.isnan(values)]
 
 

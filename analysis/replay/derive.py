@@ -91,17 +91,16 @@ def _derive(
             if has_tables:
                 written.append(writer.submit(write_raw_tables, scratch, run))
 
-        analysis = analyse(directory, write_early, damage)
+        def write_joined_early(*joined: Any) -> None:
+            if has_tables:
+                written.append(writer.submit(write_joined, scratch, *joined))
+
+        analysis = analyse(directory, write_early, damage, write_joined_early)
         early_summary = None if has_tables else summarize(analysis)
         if early_summary and not early_summary["valid"]:  # such a repetition keeps everything
-            keep = thinned.KEEP[0]
+            keep, has_tables = thinned.KEEP[0], True
             written.append(writer.submit(write_raw_tables, scratch, analysis.run))
-        if not thinned.removes(keep, thinned.OF_PACKETS[0]):
-            written.append(
-                writer.submit(
-                    write_joined, scratch, analysis.run, analysis.queue, analysis.segments, analysis.in_flight
-                )
-            )
+            write_joined_early(analysis.run, analysis.queue, analysis.segments, analysis.in_flight)
         written.append(
             writer.submit(lambda: write_frame(scratch / distributions.NAME, distributions.distributions(analysis)))
         )
