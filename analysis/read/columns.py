@@ -81,10 +81,11 @@ class Column(np.lib.mixins.NDArrayOperatorsMixin):
             written = os.pwrite(self._file.fileno(), data, at)
             data, at = data[written:], at + written
 
-    def __setitem__(self, rows: np.ndarray, values: np.ndarray) -> None:
-        """Writes single rows, one value each. Not through a map, where a full disk would end the process."""
+    def __setitem__(self, rows: np.ndarray, values: Any) -> None:
+        """Writes single rows, or those of a mask. Not through a map, where a full disk would end the process."""
+        rows = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
         order = np.argsort(rows, kind="stable")
-        rows, values = rows[order], values[order]
+        rows, values = rows[order], np.broadcast_to(values, rows.shape)[order]
         for first in np.unique(rows // SLAB_ROWS) * SLAB_ROWS:
             part = slice(*np.searchsorted(rows, (first, first + SLAB_ROWS)))
             changed = self._read(int(rows[part][0]), int(rows[part][-1]) + 1)

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from analysis.read import documents, imported, link_loss, link_rate, program_flows, recount, switch_clock
-from analysis.read.columns import Columns, parts, rows_of, slabs
+from analysis.read.columns import Columns, parts, slabs
 from analysis.read.documents import Documents, IdleRtt
 from analysis.read.flows import MAX_FLOWS, WORDS, FiveTuple, Flow, Flows, FlowTable, flow_type
 from analysis.read.postcards import NO_DATA_BYTES, POLICY_VALUE, admitted, misspaced
@@ -99,7 +99,6 @@ def load(directory: Path, damage: Sequence[Damage] = ()) -> Run:
         free = switch_clock.is_free(spec)
         if free:
             postcards, postcard_flows, postcards_raw = read_postcards(directory / POSTCARDS_FILE)
-            postcards = rows_of(postcards, slice(None))
         else:
             offset_ns = said.switch.clock_offset_ns or 0
             postcards, postcard_flows, postcards_raw = load_postcards(directory / POSTCARDS_FILE, offset_ns)
@@ -112,7 +111,7 @@ def load(directory: Path, damage: Sequence[Damage] = ()) -> Run:
     _merge(directory, postcards, flows, tcp, tcp_flows)
     clock = recounted = None
     if free:
-        clock, recounted = _placed(postcards, tcp, spec, said)
+        clock, recounted = _placed(directory, postcards, tcp, spec, said)
     if spec.has_own_policy:
         postcards[POLICY_VALUE] = postcards.pop("threshold")
     if spec.loss and not said.switch.line:
@@ -168,7 +167,7 @@ def _merge(directory: Path, postcards: Columns, flows: FlowTable, tcp: Columns, 
 
 
 def _placed(
-    postcards: Columns, tcp: Columns, spec: Experiment, said: Documents
+    directory: Path, postcards: Columns, tcp: Columns, spec: Experiment, said: Documents
 ) -> tuple[switch_clock.SwitchClock | None, recount.Recount | None]:
     """For a switch whose clock cannot be read: places its postcards on CLOCK_MONOTONIC, recounts depths in cells, and
     sorts the postcards, all in place.
@@ -192,7 +191,7 @@ def _placed(
         postcards["sojourn_ns"] = postcards["departure_mono_ns"] - postcards["enqueue_mono_ns"]
     for name in ("enqueue_switch_ns", "timeline_ns", "departure_mono_ns", "clock_part"):
         del postcards[name]
-    sort_postcards(postcards)
+    sort_postcards(directory, postcards)
     return clock, recounted
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from analysis.arithmetic.unwrap import switch_time
-from analysis.read.columns import ColumnFile, Columns, in_slabs, kinds, slabs, sort, sort_file
+from analysis.read.columns import ColumnFile, Columns, in_slabs, kinds, rows_of, slabs, sort, sort_file
 from analysis.read.flows import PROTOCOL_NUMBERS, WORDS, FlowTable, flow_type
 from lib.errors import InputError
 from wire import wire
@@ -131,9 +131,13 @@ def _read_postcards(path: Path, raw: RawFile, derive: Callable[[Columns], Column
     return _read(path, wire.BLOCK.const["BLOCK_POSTCARDS"], _POSTCARD, names, raw, signed)
 
 
-def sort_postcards(columns: Columns) -> None:
-    """Sorts columns in memory by enqueue_mono_ns, in place."""
-    columns.update(sort(columns, *BY_ARRIVAL))
+def sort_postcards(directory: Path, columns: Columns) -> None:
+    """Sorts columns, some of them in memory, by enqueue_mono_ns, in place: all are in a file then."""
+    file = ColumnFile(directory, kinds(columns), len(columns["flow"]))
+    for part in slabs(len(columns["flow"])):
+        file.append(rows_of(columns, part))
+    columns.update(file.columns())
+    sort_file(directory, columns, *BY_ARRIVAL)
 
 
 def load_tcp(path: Path) -> tuple[Columns, FlowTable, RawFile]:

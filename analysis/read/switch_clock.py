@@ -351,11 +351,11 @@ def _traced(
     """
     has_value = np.flatnonzero(known(tcp, column))
     has_tcp = np.flatnonzero(has_data(cards))  # a pure ACK's number is always snd_nxt
-    flows = np.unique(tcp["flow"][has_value])
-    counts = np.bincount(cards["flow"][has_tcp], minlength=int(flows.max(initial=0)) + 1)[flows]
+    of_packet, of_record = cards["flow"][has_tcp], tcp["flow"][has_value]
+    flows = np.unique(of_record)
+    counts = np.bincount(of_packet, minlength=int(flows.max(initial=0)) + 1)[flows]
     for flow in flows[np.argsort(-counts, kind="stable")][:MOST_FLOWS].tolist():
-        packets = has_tcp[cards["flow"][has_tcp] == flow]
-        records = has_value[tcp["flow"][has_value] == flow]
+        packets, records = has_tcp[of_packet == flow], has_value[of_record == flow]
         if not len(packets):
             continue
         packets = packets[np.argsort(came[packets], kind="stable")]
