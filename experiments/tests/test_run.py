@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -195,8 +195,8 @@ class TestRun:
         """
         read = Switches.state
 
-        def state(switches: Switches) -> dict[str, Any]:
-            counted = read(switches)
+        def state(switches: Switches, parameters: Iterable[str]) -> dict[str, Any]:
+            counted = read(switches, parameters)
             namespace = syscalls.in_network_namespace(topology.netns(topology.SENDER.name))
             with namespace, socket.socket(type=socket.SOCK_DGRAM) as late:
                 late.sendto(b"late", (topology.RECEIVER.ipv4, 9))
