@@ -33,7 +33,7 @@ struct intrinsic {
 	uint16_t ingress_port; /* 9 bits */
 	uint16_t egress_spec;
 	uint16_t egress_port;
-	uint8_t qid; /* at egress: the number of the queue that the packet was in */
+	uint16_t qid; /* at egress: the number of the queue that the packet was in */
 	uint32_t instance_type;
 	uint32_t packet_length; /* of the frame; at egress after headers were added and removed */
 	uint32_t enq_timestamp; /* wraps every 4.3 s if ticks are ns, every 71 min if they are us */
@@ -75,6 +75,8 @@ extern const uint32_t
 	pipeline_headroom_bytes; /* of all headers that the program may write; a multiple of 64 */
 extern const uint32_t pipeline_max_parse_bytes; /* no parser path reads further into a frame */
 extern const uint32_t pipeline_ns_per_tick;	/* the program's time unit: 1000 as on simple_switch, or 1 */
+
+extern const bool pipeline_sets_qid; /* ingress chooses a queue of the port by std.qid, not by std.priority */
 
 /* A time in the program's time unit, rounded down. */
 static inline uint64_t pipeline_ticks(uint64_t time_ns)

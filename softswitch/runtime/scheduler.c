@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
  * See scheduler.h: which queue takes a packet, which packet leaves next, and the requests `queue ...`.
  *
- * strict, drr: the packet on the link stays the oldest of its queue until its last bit has left. bmv2: the oldest packet
+ * strict, drr, fq: the packet on the link stays the oldest of its queue until its last bit has left. bmv2: the oldest packet
  * of each queue is in the heap of departures.
  */
 #include "scheduler.h"
@@ -19,13 +19,14 @@ enum {
 	SEQ_BITS = 58, /* of core_packet.seq, below the priority */
 };
 
-static const char *const kinds[SCHEDULER_KINDS] = {"fifo", "strict", "drr", "bmv2"};
+static const char *const kinds[SCHEDULER_KINDS] = {"fifo", "strict", "drr", "fq", "bmv2"};
 
-bool scheduler_classify(const struct scheduler *scheduler, uint8_t priority, uint8_t *qid)
+bool scheduler_classify(const struct scheduler *scheduler, struct intrinsic *std)
 {
-	bool exists = priority < scheduler->count;
+	uint16_t chosen = pipeline_sets_qid ? std->qid : std->priority;
+	bool exists = chosen < scheduler->count;
 
-	*qid = exists ? priority : (uint8_t)(scheduler->count - 1);
+	std->qid = exists ? chosen : (uint16_t)(scheduler->count - 1);
 	return exists || scheduler->kind != SCHEDULER_BMV2;
 }
 
@@ -44,23 +45,76 @@ static void pace(struct core *core, struct scheduled_queue *queue, struct core_p
 		heap_push(&core->departures, packet);
 }
 
+static void append(struct scheduler *scheduler, unsigned int list, uint16_t qid)
+{
+	struct queue_list *to = &scheduler->lists[list];
+
+	if (to->first == CORE_NO_QUEUE)
+		to->first = qid;
+	else
+		scheduler->queues[to->last].next = qid;
+	to->last = qid;
+	scheduler->queues[qid].next = CORE_NO_QUEUE;
+	scheduler->queues[qid].listed = true;
+}
+
+static void remove_first(struct scheduler *scheduler, unsigned int list)
+{
+	struct scheduled_queue *queue = &scheduler->queues[scheduler->lists[list].first];
+
+	scheduler->lists[list].first = queue->next;
+	queue->listed = false;
+}
+
+/* RFC 8290, section 4.2. An empty queue leaves its list when its turn comes. */
+static struct core_packet *next_of_lists(struct scheduler *scheduler)
+{
+	for (;;) {
+		unsigned int list = scheduler->lists[FQ_NEW].first != CORE_NO_QUEUE ? FQ_NEW : FQ_OLD;
+		uint16_t qid = scheduler->lists[list].first;
+		struct scheduled_queue *queue;
+
+		if (qid == CORE_NO_QUEUE)
+			return NULL;
+		queue = &scheduler->queues[qid];
+		if (queue->deficit_bytes > 0 && queue_peek(&queue->queue))
+			return queue_peek(&queue->queue);
+		remove_first(scheduler, list);
+		if (queue->deficit_bytes <= 0)
+			queue->deficit_bytes += queue->quantum_bytes;
+		else if (list == FQ_OLD)
+			continue;
+		append(scheduler, FQ_OLD, qid);
+	}
+}
+
 void scheduler_queued(struct core *core, struct scheduler *scheduler, struct core_packet *packet)
 {
-	uint8_t qid = packet->packet.std.qid;
+	uint16_t qid = packet->packet.std.qid;
+	struct scheduled_queue *queue = &scheduler->queues[qid];
 
-	scheduler->busy |= 1u << qid;
 	queue_count_in(&core->ports[packet->port].queue, packet);
+	if (scheduler->kind == SCHEDULER_FQ) {
+		if (!queue->listed) {
+			queue->deficit_bytes = queue->quantum_bytes;
+			append(scheduler, FQ_NEW, qid);
+		}
+		return;
+	}
+	scheduler->busy |= 1u << qid;
 	if (scheduler->kind == SCHEDULER_BMV2)
-		pace(core, &scheduler->queues[qid], packet);
+		pace(core, queue, packet);
 }
 
 uint32_t scheduler_remove(struct core *core, struct scheduler *scheduler, const struct core_packet *packet)
 {
-	uint8_t qid = packet->packet.std.qid;
+	uint16_t qid = packet->packet.std.qid;
 	struct scheduled_queue *queue = &scheduler->queues[qid];
 
 	queue_dequeue(&queue->queue);
 	queue_count_out(&core->ports[packet->port].queue, packet);
+	if (scheduler->kind == SCHEDULER_FQ)
+		return queue_packets(&queue->queue);
 	if (!queue_peek(&queue->queue)) {
 		scheduler->busy &= ~(1u << qid);
 		queue->deficit_bytes = 0;
@@ -85,7 +139,7 @@ static struct core_packet *next_in_turn(struct scheduler *scheduler)
 		struct scheduled_queue *queue = &scheduler->queues[scheduler->turn];
 		struct core_packet *head = queue_peek(&queue->queue);
 
-		if (head && head->queue_bytes <= queue->deficit_bytes) {
+		if (head && (int64_t)head->queue_bytes <= queue->deficit_bytes) {
 			queue->deficit_bytes -= head->queue_bytes;
 			return head;
 		}
@@ -95,8 +149,16 @@ static struct core_packet *next_in_turn(struct scheduler *scheduler)
 	}
 }
 
+void scheduler_sent(struct scheduler *scheduler, const struct core_packet *packet)
+{
+	if (scheduler->kind == SCHEDULER_FQ)
+		scheduler->queues[packet->packet.std.qid].deficit_bytes -= packet->queue_bytes;
+}
+
 struct core_packet *scheduler_next(struct scheduler *scheduler)
 {
+	if (scheduler->kind == SCHEDULER_FQ)
+		return next_of_lists(scheduler);
 	if (!scheduler->busy || scheduler->kind == SCHEDULER_BMV2)
 		return NULL;
 	if (scheduler->kind == SCHEDULER_DRR)
@@ -116,9 +178,11 @@ static size_t set_scheduler(struct core *core, struct port *port, struct words *
 	while (kind < SCHEDULER_KINDS && !words_is(words, kinds[kind]))
 		kind++;
 	if (kind == SCHEDULER_KINDS)
-		return request_refuse_word(text, "scheduler", words, "fifo, strict, drr or bmv2");
+		return request_refuse_word(text, "scheduler", words, "fifo, strict, drr, fq or bmv2");
 	if (kind == SCHEDULER_FIFO)
 		queues.max = queues.value = 1;
+	if (kind == SCHEDULER_FQ)
+		queues.max = queues.value = CORE_FQ_QUEUES;
 	error = request_settings(text, words, &queues, 1, NULL);
 	if (error)
 		return error;
@@ -131,8 +195,11 @@ static size_t set_scheduler(struct core *core, struct port *port, struct words *
 	if (kind != SCHEDULER_FIFO && !place)
 		return request_refuse(text, "8 ports have a scheduler already: set one of them to fifo");
 	scheduler = &core->schedulers[place];
-	*scheduler = (struct scheduler){.kind = kind,
-					.count = (uint32_t)(queues.value ? queues.value : DEFAULT_QUEUES)};
+	memset(scheduler, 0, sizeof(*scheduler)); /* too large for the kernel's stack */
+	scheduler->kind = kind;
+	scheduler->count = (uint32_t)(queues.value ? queues.value : DEFAULT_QUEUES);
+	for (unsigned int list = 0; list < FQ_LISTS; list++)
+		scheduler->lists[list].first = CORE_NO_QUEUE;
 	port->scheduler = kind == SCHEDULER_FIFO ? 0 : (uint8_t)place;
 	queue_set_registers(&port->queue, !port->scheduler || registers.queues == 1 ? &registers : NULL,
 			    number, 0);
@@ -156,7 +223,7 @@ static size_t set_queue(struct scheduled_queue *queue, struct words words, struc
 	struct setting settings[] = {
 		{"limit_packets", 0, REQUEST_MAX_LIMIT, limits.packets},
 		{"limit_bytes", 0, REQUEST_MAX_LIMIT, limits.bytes},
-		{"quantum", MIN_QUANTUM_BYTES, MAX_QUANTUM_BYTES, queue->quantum_bytes},
+		{"quantum", MIN_QUANTUM_BYTES, MAX_QUANTUM_BYTES, (uint64_t)queue->quantum_bytes},
 		{"rate", 0, MAX_RATE_PPS, queue->rate_pps},
 	};
 	size_t error = request_settings(text, &words, settings, sizeof(settings) / sizeof(settings[0]), NULL);
@@ -164,7 +231,7 @@ static size_t set_queue(struct scheduled_queue *queue, struct words words, struc
 	if (error)
 		return error;
 	queue_set_limits(&queue->queue, (struct queue_limits){settings[0].value, settings[1].value});
-	queue->quantum_bytes = settings[2].value ? settings[2].value : DEFAULT_QUANTUM_BYTES;
+	queue->quantum_bytes = settings[2].value ? (int64_t)settings[2].value : DEFAULT_QUANTUM_BYTES;
 	queue->rate_pps = settings[3].value;
 	return 0;
 }
@@ -200,7 +267,7 @@ static void show_queue(const struct scheduled_queue *queue, uint32_t qid, struct
 	} lines[] = {
 		{"limit_packets", limits.packets},
 		{"limit_bytes", limits.bytes},
-		{"quantum", queue->quantum_bytes},
+		{"quantum", (uint64_t)queue->quantum_bytes},
 		{"rate", queue->rate_pps},
 		{"drops", counters.drops},
 		{"packets", queue_packets(&queue->queue)},
@@ -243,6 +310,8 @@ size_t scheduler_control(struct core *core, struct words *words, struct text *te
 	text_format(text, "ok\nscheduler %s\nqueues %u\n", kinds[scheduler->kind],
 		    port->scheduler ? scheduler->count : 1);
 	for (uint32_t qid = 0; port->scheduler && qid < scheduler->count; qid++)
-		show_queue(&scheduler->queues[qid], qid, text);
+		if (scheduler->kind != SCHEDULER_FQ ||
+		    queue_get_counters(&scheduler->queues[qid].queue).max_packets)
+			show_queue(&scheduler->queues[qid], qid, text);
 	return text_end(text);
 }

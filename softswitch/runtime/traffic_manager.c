@@ -98,7 +98,7 @@ static __attribute__((__noinline__)) void enqueue_scheduled(struct core *core, s
 		outer_enqueue(core, port, number, packet);
 		return;
 	}
-	if (!scheduler_classify(scheduler, std->priority, &std->qid)) {
+	if (!scheduler_classify(scheduler, std)) {
 		core->stats.priority_drops++;
 		packet_pool_put(core, packet);
 		return;
@@ -234,6 +234,8 @@ void traffic_depart(struct core *core)
 	} else {
 		port->link = port->head_finish;
 		port->stats.departed++;
+		if (unlikely(port->scheduler && port->scheduler != OUTER_QUEUE))
+			scheduler_sent(&core->schedulers[port->scheduler], packet);
 		pipeline_deparse(core->pipeline, &packet->packet);
 		if (unlikely(packet->watched))
 			watch_departed(core, packet);

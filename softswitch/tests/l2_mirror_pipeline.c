@@ -52,6 +52,7 @@ const uint32_t pipeline_phv_bytes = sizeof(struct phv);
 const uint32_t pipeline_headroom_bytes = 256;
 const uint32_t pipeline_max_parse_bytes = PARSED_BYTES;
 const uint32_t pipeline_ns_per_tick = 1;
+const bool pipeline_sets_qid = false;
 
 size_t pipeline_memory_bytes(void)
 {

@@ -64,6 +64,39 @@ def round_robin(quanta: Sequence[int]) -> Pick:
     return pick
 
 
+class FlowQueues:
+    """RFC 8290, section 4.2, as a Pick: a queue that comes into use is served before those that had their quantum."""
+
+    def __init__(self, quanta: Sequence[int]) -> None:
+        self.quanta = quanta
+        self.credit = [0] * len(quanta)
+        self.new: list[int] = []
+        self.old: list[int] = []
+
+    def came(self, queue: int) -> None:
+        if queue not in self.new + self.old:
+            self.credit[queue] = self.quanta[queue]
+            self.new.append(queue)
+
+    def sent(self, queue: int, size: int) -> None:
+        self.credit[queue] -= size
+
+    def __call__(self, waiting: Waiting) -> int | None:
+        while self.new or self.old:
+            served = self.new or self.old
+            queue = served[0]
+            if self.credit[queue] > 0 and waiting[queue]:
+                return queue
+            was_new = bool(self.new)
+            served.pop(0)
+            if self.credit[queue] <= 0:
+                self.credit[queue] += self.quanta[queue]
+                self.old.append(queue)
+            elif was_new:
+                self.old.append(queue)
+        return None
+
+
 def shared_link(
     arrivals: Sequence[Arrival], queues: int, rate_bps: int, pick: Pick, limit: int, drops: Callable[[int], bool]
 ) -> list[Departure]:
@@ -91,6 +124,8 @@ def shared_link(
         done.append(Departure(index, at_ns, *found[index], len(waiting[queue])))
         if not drops(index):
             link_free = end
+            if isinstance(pick, FlowQueues):
+                pick.sent(queue, arrivals[index].size)
         start(at_ns)
 
     for index, arrival in enumerate(arrivals):
@@ -100,6 +135,8 @@ def shared_link(
         if len(own) < limit:
             found[index] = len(own), sum(arrivals[other].size for other in own)
             own.append(index)
+            if isinstance(pick, FlowQueues):
+                pick.came(arrival.queue)
             if not on_link:
                 start(arrival.at_ns)
     while on_link:

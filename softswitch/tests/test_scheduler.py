@@ -16,7 +16,7 @@ import pytest
 from p4src.tests import bmv2_target
 
 from .core_driver import Core, departures, frame_to, wire_bits
-from .scheduler_model import Arrival, Departure, paced, round_robin, shared_link, strict
+from .scheduler_model import Arrival, Departure, FlowQueues, paced, round_robin, shared_link, strict
 from .test_core import EGRESS_DROP, MIRROR_EGRESS, record
 from .translate.conftest import Switch
 from .translate.test_queues import Head, write
@@ -63,7 +63,7 @@ def run(core: Core, arrivals: list[Arrival], dropped: list[bool], rng: random.Ra
 
 
 @pytest.mark.parametrize("seed", range(8))
-@pytest.mark.parametrize("kind", ["strict", "drr"])
+@pytest.mark.parametrize("kind", ["strict", "drr", "fq"])
 def test_shared_link__equals_an_independent_model(kind: str, seed: int) -> None:
     rng = random.Random(f"{kind} {seed}")
     rate_bps, limit = rng.choice((1_000_000_000, 333_333_333, 10_000_000_007)), rng.choice((3, 20, 200))
@@ -76,7 +76,7 @@ def test_shared_link__equals_an_independent_model(kind: str, seed: int) -> None:
         f"queue set 2 all limit_packets {limit}",
         *(f"queue set 2 {number} quantum {quantum}" for number, quantum in enumerate(quanta)),
     )  # fmt: skip
-    pick = strict if kind == "strict" else round_robin(quanta)
+    pick = {"strict": lambda quanta: strict, "drr": round_robin, "fq": FlowQueues}[kind](quanta)
     model = shared_link(arrivals, QUEUES, rate_bps, pick, limit, dropped.__getitem__)
     assert run(core, arrivals, dropped, rng) == model
     assert [packet.index for packet in model] != sorted(packet.index for packet in model)
@@ -112,7 +112,7 @@ def test_round_robin__shares_the_link_by_quantum() -> None:
 
 
 def test_priority__without_a_queue_goes_to_the_highest_and_is_dropped_like_simple_switch_does() -> None:
-    for kind, left, drops in (("strict", 2, 0), ("drr", 2, 0), ("bmv2", 1, 1)):
+    for kind, left, drops in (("strict", 2, 0), ("drr", 2, 0), ("fq", 2, 0), ("bmv2", 1, 1)):
         core = Core()
         core.set(f"queue scheduler 2 {kind} queues 4", "mirror set 1 3", f"test mirror {MIRROR_EGRESS}")
         for priority in (3, 4):
@@ -144,7 +144,7 @@ def test_scheduler__keeps_departures_of_one_queue_as_they_were() -> None:
     """All packets in one queue: any scheduler with a link is a FIFO queue, on a link that changes, too."""
     rng = random.Random(5)
     found = []
-    for kind in ("fifo", "strict", "drr"):
+    for kind in ("fifo", "strict", "drr", "fq"):
         rng.seed(5)
         core = Core(packets=8192, rate_entries=8)
         core.set(f"queue scheduler 2 {kind}", "port set 2 rate 1000000000 drop_cost 300 limit_packets 30 delay 70")
@@ -154,7 +154,7 @@ def test_scheduler__keeps_departures_of_one_queue_as_they_were() -> None:
             now_ns += rng.randrange(8000)
             core.receive(now_ns, 1, frame_to(2, rng.randrange(60, 1514), EGRESS_DROP * (rng.random() < 0.1)))
         found.append(([(output.due_ns, output.frame) for output in core.run()], core.stats()["port.2.queue_drops"]))
-    assert found[0] == found[1] == found[2]
+    assert found[0] == found[1] == found[2] == found[3]
     assert found[0][1]
 
 
@@ -166,7 +166,7 @@ def test_requests__about_queues_name_the_mistake() -> None:
         "queue show 12": "no such port '12'",
         "queue show 2 2": "unexpected '2'",
         "queue set 2 0 rate 5": "the port has one queue",
-        "queue scheduler 2 fair": "scheduler 'fair': fifo, strict, drr or bmv2",
+        "queue scheduler 2 fair": "scheduler 'fair': fifo, strict, drr, fq or bmv2",
         "queue scheduler 2 fifo queues 2": "queues '2'",
         "queue scheduler 2 drr queues 33": "queues '33': 0, or from 1 to 32",
     }.items():

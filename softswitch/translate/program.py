@@ -46,6 +46,8 @@ MAX_QUEUE_BITS = 8
 # This field of the metadata struct asks for time in ns (README.md). p4c flattens the struct: it calls the field
 # `metadata_t.ns_per_tick`, or, if the struct has structs in it, `metadata_t._ns_per_tick7`.
 _UNIT_FIELD = re.compile(r"[^.]+\.(ns_per_tick|_ns_per_tick\d+)")
+# Where a policy of a user's says its packet's queue (p4src/compile/link.py puts this struct into our program).
+_QUEUE_FIELD = re.compile(r"[^.]+\._verdict_queue\d+")
 NS_PER_TICK = 1000  # without this field: simple_switch's us
 
 
@@ -140,7 +142,8 @@ class Program:
         self.stacks: dict[str, Stack] = {}
         self._read_types()
         self._read_headers()
-        self.unit_field = self._find_unit_field()
+        self.unit_field = self._metadata_field(_UNIT_FIELD)
+        self.queue_field = self._metadata_field(_QUEUE_FIELD)
         self.actions = {action["id"]: action for action in json["actions"]}
         self.errors = dict(json.get("errors", []))
 
@@ -184,11 +187,11 @@ class Program:
             raise Unsupported(where, f"standard_metadata.{field_name}", "the switch does not have this field")
         raise BadProgram(f"header {header_name} has no field {field_name}")
 
-    def _find_unit_field(self) -> str | None:
-        """The C lvalue of the metadata field that asks for time in ns."""
+    def _metadata_field(self, pattern: re.Pattern[str]) -> str | None:
+        """The C lvalue of the metadata field of this name."""
         for header in self.headers.values():
             for name, field in header.fields.items():
-                if header.metadata and _UNIT_FIELD.fullmatch(name):
+                if header.metadata and pattern.fullmatch(name):
                     return f"{header.c_text}.{field.c_name}"
         return None
 

@@ -235,6 +235,7 @@ class _Translator:
             f"{control.call()};",
             "packet->std.instance_type = INSTANCE_NORMAL;",
             "packet->std.truncate_bytes = phv->truncate_bytes;",
+            *([f"packet->std.qid = {self.program.queue_field};"] if self.program.queue_field else []),
         ]
         first = [
             "struct phv *phv = packet->phv;",
@@ -486,6 +487,7 @@ class _Translator:
             if furthest >= UINT32_MAX
             else f"const uint32_t pipeline_max_parse_bytes = {furthest};",
             f"const uint32_t pipeline_ns_per_tick = {1 if self.unit else NS_PER_TICK};",
+            f"const bool pipeline_sets_qid = {'true' if self.program.queue_field else 'false'};",
             "",
             *_public("pipeline_memory_bytes(void)", ["return sizeof(struct pipeline);"], "size_t "),
             *_public("pipeline_create(void *memory, const uint64_t *now_ns)", create, "struct pipeline *"),
