@@ -4,7 +4,6 @@ stopped halfway also lists its changes.
 """
 
 import os
-from pathlib import Path
 
 import pytest
 
@@ -14,9 +13,9 @@ from controlplane.policy import Ecn, EgressThreshold, TailDrop, Unit, Unwatched
 from controlplane.switch import Queue
 from controlplane.tests.local import LocalSwitch
 from controlplane.tests.test_spec import EXAMPLE
+from p4src.compile import policy
 from softswitch.tests.core_driver import Core, frame_to
 
-POLICY = Path(__file__).resolve().parents[2] / "p4src/policy/build/template.json"
 LOCAL = ("--target", "local", "--address", "test")
 
 
@@ -160,12 +159,13 @@ def test_writers__are_one_at_a_time(run, local: LocalSwitch) -> None:
     assert local.policy(2) == TailDrop(5)
 
 
-def test_parameters__of_a_policy_are_shown_and_changed_by_name(run) -> None:
-    switch = ("--program", str(POLICY), "--target", "local", "--address", "own policy")
+def test_parameters__of_a_policy_are_shown_and_changed_by_name(run, tmp_path) -> None:
+    program = policy.stored(policy.read("template"), tmp_path)
+    switch = ("--program", str(program), "--target", "local", "--address", "own policy")
     assert run("parameters", which=switch)[:2] == (0, ["target_ns 2000000", "interval_ns 50000000"])
     assert run("parameters", "target=5ms", which=switch)[:2] == (0, ["target_ns 5000000", "interval_ns 50000000"])
     assert run("parameters", "interval=1s", which=switch)[1] == ["target_ns 5000000", "interval_ns 1000000000"]
     status, out, (error,) = run("parameters", "goal=5ms", which=switch)
     assert (status, out) == (1, [])
     assert "goal" in error
-    assert run("parameters", which=("--program", str(POLICY), *LOCAL))[0] == 1  # runs our own program
+    assert run("parameters", which=("--program", str(program), *LOCAL))[0] == 1  # runs our own program

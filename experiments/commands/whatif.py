@@ -10,6 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from controlplane.policy import WATCHED_MODES
 from experiments.spec.keys import KEYS
 from experiments.spec.link_changes import STEADY
 from lib.errors import BadValue, InputError, RunError, SpecError, fail
@@ -26,6 +27,8 @@ def _as_in_the_run(name: str) -> Any:
     """The field of a key of an experiment."""
     row = KEYS[name]
     default = "as in the run, unless BUF is given" if name == "ecn_threshold" else "as in the run"
+    if name == "mode":
+        return field(f"what-if: {', '.join(WATCHED_MODES)} (default: {default})", row.read, values=WATCHED_MODES)
     return field(f"what-if: {row.meaning} (default: {default})", row.read, values=row.values)
 
 

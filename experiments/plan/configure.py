@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -80,6 +80,7 @@ class SwitchSettings:
     jitter_seed: int = 0
     # Of a user's policy: (table, action) -> arguments of the default action.
     policy_parameters: Mapping[tuple[str, str], Mapping[str, int]] = field(default_factory=dict)
+    queue_requests: Sequence[tuple[str | int, ...]] = ()  # of the queues and the scheduler that it asks for
     random_seed: int | None = None  # of the P4 program's random numbers
     program: OwnProgram | None = None  # None: our program
     ports: Ports = LAB_PORTS
@@ -144,6 +145,8 @@ def configure(switches: Switches, settings: SwitchSettings, attached: Attached =
         switches.impaired().set_jitter(switches.bottleneck_link, settings.jitter, settings.jitter_seed)
     for (table, action), arguments in settings.policy_parameters.items():
         measured.write_default(table, ProgramEntry(action, arguments))
+    for words in settings.queue_requests:
+        switches.scheduled().request(*words)
     if settings.random_seed is not None and isinstance(measured, SoftSwitch):
         measured.request("random", "seed", settings.random_seed)
     forwarding = {mac: port for port, mac in attached.macs.items()}

@@ -291,6 +291,7 @@ class _Repetition:
             jitter=Jitter(spec.jitter.most_ns, spec.jitter.distribution) if spec.jitter else None,
             jitter_seed=self._link_seed("jitter"),
             policy_parameters=own_p4.default_actions(spec.p4) if spec.p4 else {},
+            queue_requests=own_p4.queue_requests(spec.p4, BOTTLENECK) if spec.p4 else (),
             random_seed=self._link_seed("P4") if spec.p4 else None,
             program=_own_program(spec),
             ports=own_program.ports(spec.p4),

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from controlplane.policy import WATCHED_MODES
 from controlplane.targets import RUN_TARGETS
-from experiments.spec import congestion, linux_queue, transfers
+from experiments.spec import congestion, linux_queue, own_p4, transfers
 from experiments.spec.cc_parameters import read_parameters
 from experiments.spec.link_changes import STEADY, read_jitter, read_loss, read_rate
 from experiments.spec.offloads import OffloadKeys
@@ -204,7 +204,8 @@ class RunKeys(Keys):
     mode: str = field(
         "what a full queue does: tail-drop, ecn (marks from ECN_THRESHOLD, drops at BUF), egress-threshold (drops at "
         "departure), egress-ecn (at departure, marks if BUF or more packets stay behind; drops packets that are not "
-        "ECN-capable)", default="tail-drop", values=WATCHED_MODES)
+        "ECN-capable), or an AQM of ours in P4 (docs/aqm-shelf.md), which is the same as P4=NAME: "
+        f"{', '.join(own_p4.SHELF)}", default="tail-drop", values=(*WATCHED_MODES, *own_p4.SHELF))
     queue: str | None = field(
         "with CLOCK=virtual: a Linux qdisc instead of our own queue, with tc's arguments (docs/linux-queues.md): "
         "linux:codel target 5ms, linux:pfifo limit 100. It replaces BUF and MODE",

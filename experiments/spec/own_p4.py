@@ -17,6 +17,8 @@ from p4src.compile.policy import P4Program
 from p4src.compile.sources import CannotCompile
 
 FORM = "NAME=VALUE, several with spaces: target=5ms interval=100ms"
+SHELF = policy.shelf()
+KEPT_MODE = "tail-drop"  # of a run whose policy is in P4: BUF is the limit behind it
 DIRECTORY = "p4"  # of the program, in the directory of a repetition
 
 
@@ -47,6 +49,13 @@ def read_parameters(value: object) -> dict[str, str]:
     return result
 
 
+def of_mode(spec: Any, given: Mapping[str, object]) -> Any:
+    """`spec` with the AQM of the shelf that MODE names as its program; the rules refuse such a MODE beside P4."""
+    if spec.mode not in SHELF:
+        return spec
+    return spec.model_copy(update={"mode": KEPT_MODE, "p4": spec.p4 if "p4" in given else read(spec.mode)})
+
+
 def resolve(spec: Any) -> Program | None:
     """The program of the keys P4, POLICY, TABLES, ... with all its parameters; a wrong one has its default (see
     `wrong`).
@@ -70,6 +79,11 @@ def program_of(program: P4Program, parameters: dict[str, int] | None = None) -> 
 def wrong(program: P4Program, given: Mapping[str, str]) -> list[str]:
     """The problems of POLICY's words."""
     return policy.values(program.parameters or {}, given)[1]
+
+
+def queue_requests(program: Program, port: int) -> list[tuple[str | int, ...]]:
+    """Of the queues and the scheduler that a policy asks for at the bottleneck."""
+    return policy.requests(json.loads(program.compiled.text or ""), port) if program.parameters is not None else []
 
 
 def default_actions(program: Program) -> dict[tuple[str, str], dict[str, int]]:

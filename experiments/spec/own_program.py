@@ -117,7 +117,8 @@ class OwnProgramKeys(Keys):
         "JSON my_aqm.json, or template, which needs no p4c. BUF stays the length at which every packet is dropped",
         own_p4.read, values=("template",))
     policy: dict[str, str] | None = field(
-        "with P4: values of the policy's parameters, target=5ms interval=100ms", own_p4.read_parameters)
+        "with P4, or an AQM as MODE: values of the policy's parameters, target=5ms interval=100ms",
+        own_p4.read_parameters)
     tables: Source | None = field(
         "with a whole program as P4: the file of its tables, commands of simple_switch_CLI or p4lang's runtime.json",
         read_tables)
@@ -139,7 +140,7 @@ def wrong(keys: OwnProgramKeys, given: Container[str]) -> Iterator[tuple[str, st
     if program is None and "p4" in given:
         return  # P4 has an error of its own
     if keys.policy and program is None:
-        yield "policy", "has no meaning here; allowed: with P4 only"
+        yield "policy", "has no meaning here; allowed: with P4, or an AQM as MODE, only"
     for problem in own_p4.wrong(keys.p4, keys.policy or {}) if keys.p4 else ():
         yield "policy", problem
     whole = program is not None and program.parameters is None

@@ -38,6 +38,7 @@ def resolve(given: Mapping[str, object], host: Host) -> Experiment:
     wrong key; a wrong spec_version is reported alone.
     """
     spec, found = validate(given)
+    spec = own_p4.of_mode(spec, given)
     run = Words(spec, given)
     errors = Errors(run, found)
     groups = words.groups(run, errors)

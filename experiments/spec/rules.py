@@ -18,7 +18,7 @@ from controlplane.switch import Capabilities
 from controlplane.targets import TARGETS
 from experiments.machine import cell
 from experiments.machine.host import ALLOWED, Host
-from experiments.spec import demand, linux_queue, own_program, pacing, programs, tcp_options
+from experiments.spec import demand, linux_queue, own_p4, own_program, pacing, programs, tcp_options
 from experiments.spec.congestion import BPF
 from experiments.spec.disk import IPERF3_STREAM_BYTES
 from experiments.spec.keys import KEYS
@@ -111,9 +111,13 @@ def without_meaning(words: Words, host: Host) -> Iterator[Error]:
     if whole and (spec.target != "soft" or on_testbed(words, host)):
         yield Error("p4", "is a whole program, whose queue only the soft switch watches; allowed: with TARGET=soft, "
                     "in the lab of one machine")  # fmt: skip
-    if spec.p4 and (spec.mode != "tail-drop" or spec.target not in POLICY_TARGETS or spec.switch == SIMULATOR):
-        yield Error("p4", "replaces the policy of our P4 program; allowed: with MODE=tail-drop (BUF is its limit), "
-                    f"TARGET={' or '.join(POLICY_TARGETS)}, and no SWITCH=ns3")  # fmt: skip
+    other_mode = spec.mode != own_p4.KEPT_MODE or ("p4" in words.given and words.given.get("mode") in own_p4.SHELF)
+    if spec.p4 and (other_mode or spec.target not in POLICY_TARGETS or spec.switch == SIMULATOR):
+        yield Error("p4/mode", "replaces the policy of our P4 program; allowed: with MODE=tail-drop (BUF is its "
+                    f"limit), TARGET={' or '.join(POLICY_TARGETS)}, and no SWITCH=ns3")  # fmt: skip
+    if spec.p4 and spec.p4.parameters is not None and spec.p4.scheduler and spec.target != "soft":
+        yield Error("p4/mode", f"has several queues and the scheduler {spec.p4.scheduler}, which only the soft switch "
+                    "has; allowed: with TARGET=soft")  # fmt: skip
     is_virtual = words.clock(host) == "virtual" and spec.target == "soft" and spec.switch in (None, "driver")
     for key, problem in linux_queue.wrong(spec.queue, words.given, is_virtual and not on_testbed(words, host)):
         yield Error(key, problem)

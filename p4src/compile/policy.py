@@ -2,7 +2,7 @@
 """P4 programs of users: a policy of two controls, put into our program (link.py), a whole program, or p4c's JSON.
 
 `read` takes what a user named. Compilations are cached by their content: the sources and the version of the compiler.
-`build/NAME.json` has the committed policies, for machines without p4c.
+`p4src/aqm/build/NAME.json` has our own policies compiled, for machines without p4c; `read` puts them into our program.
 """
 
 from __future__ import annotations
@@ -40,9 +40,11 @@ PROGRAM, ALONE = V1MODEL / "with_policy.p4", V1MODEL / "policy_alone.p4"
 BUILD = ROOT / "p4src/build"
 OURS = BUILD / "bufferscope.json"
 PARTS = (PROGRAM, ALONE)
-POLICIES = ROOT / "p4src/policy"
+POLICIES = ROOT / "p4src/aqm"
+TEMPLATE = "template"
 MOST_ERRORS = 3
-META, POLICY, COMPOSED_WITH = "__meta__", "policy", "composed_with"  # keys of the JSON; BMv2 ignores the last two
+# Keys of the JSON; BMv2 ignores all but the first.
+META, POLICY, COMPOSED_WITH, ALONE_KEY, SCHEDULER = "__meta__", "policy", "composed_with", "alone", "scheduler"
 PLACES = (".arrival_policy.", ".departure_policy.")  # in the names of the tables of a policy
 CONTROLS = {
     name: f"control {name}(in policy_input_t seen, inout policy_verdict_t verdict)" for name in ("Arrival", "Departure")
@@ -52,6 +54,9 @@ UNITS = {"_ns": ("time", 1), "_us": ("time", 1000), "_bytes": ("bytes", 1), "_pa
          "_bps": ("rate", 1)}  # fmt: skip
 HOW = "give a policy (docs/your-aqm.md): my_aqm.p4, p4c's my_aqm.json, or one of ours: "
 LONGEST_S = 600  # of a compilation
+SCHEDULERS = {"strict": 32, "drr": 32, "fq": 1024}  # most queues of each (softswitch/runtime/scheduler.h)
+SCHEDULER_FORM = '@scheduler("drr", QUEUES, QUANTUM, ...), with strict, drr or fq'
+_SCHEDULER = re.compile(r"@scheduler\b\s*(\(\s*\"(\w+)\"((?:\s*,\s*\d+)+)\s*\))?")
 _ARGUMENTS = r"\(\s*in\s+policy_input_t\s+\w+\s*,\s*inout\s+policy_verdict_t\s+\w+\s*\)"
 
 
@@ -85,6 +90,12 @@ class P4Program:
     def json(self) -> Any:
         return json.loads(self.text)
 
+    @property
+    def scheduler(self) -> str | None:
+        """Of a policy with several queues."""
+        found = self.json.get(META, {}).get(SCHEDULER)
+        return found and str(found[0])
+
     @cached_property
     def parameters(self) -> Mapping[str, Parameter] | None:
         """Of a policy; None for a whole program."""
@@ -93,6 +104,11 @@ class P4Program:
 
 def committed() -> list[str]:
     return sorted(path.stem for path in (POLICIES / "build").glob("*.json"))
+
+
+def shelf() -> list[str]:
+    """Our own AQMs (docs/aqm-shelf.md), which MODE names."""
+    return [name for name in committed() if name != TEMPLATE]
 
 
 def read(word: str) -> P4Program:
@@ -110,21 +126,29 @@ def read(word: str) -> P4Program:
         text = regular.read_bytes(path, MOST_BYTES).decode()
     except (OSError, UnicodeDecodeError) as error:
         raise CannotCompile(f"cannot be read: {getattr(error, 'strerror', None) or 'not UTF-8 text'}") from None
-    check_json(text)
-    return P4Program(path.stem, text)
+    content = check_json(text)
+    return _composed(path.stem, content) if content.get(META, {}).get(ALONE_KEY) else P4Program(path.stem, text)
 
 
 def _committed(name: str) -> P4Program:
     """The committed compilation of our policy; compiled again if its sources changed and p4c is here."""
     source = POLICIES / f"{name}.p4"
-    program = P4Program(name, (POLICIES / f"build/{name}.json").read_text(encoding="utf-8"), source)
-    if program.json[META][COMPOSED_WITH] == sources_digest(source):
-        return program
-    return compile_p4(source)
+    content = json.loads((POLICIES / f"build/{name}.json").read_text(encoding="utf-8"))
+    is_current = content[META][COMPOSED_WITH] == sources_digest(source)
+    return _composed(name, content, source) if is_current else compile_p4(source)
 
 
-def check_json(text: str) -> None:
-    """Raises CannotCompile unless the text is p4c's BMv2 JSON of a v1model program."""
+def _composed(name: str, content: Any, source: Path | None = None) -> P4Program:
+    """The program of p4c's output for it: a policy alone is put into our program. Raises CannotCompile."""
+    if content[META].get(ALONE_KEY):
+        of_policy = {key: value for key, value in content[META].items() if key != ALONE_KEY}
+        content = link.link(_with_hooks(), content)
+        content[META] |= of_policy
+    return P4Program(name, json.dumps(content, indent=1) + "\n", source)
+
+
+def check_json(text: str) -> Any:
+    """The content of p4c's BMv2 JSON of a v1model program. Raises CannotCompile if the text is something else."""
     try:
         program = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -137,11 +161,13 @@ def check_json(text: str) -> None:
         values(parameters(program), {})
         if is_policy(program):
             outdated(program)
+            requests(program, 0)
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         reason = f"{type(error).__name__}: {one_line(error)}"
         raise CannotCompile(f"is not what p4c-bm2-ss writes ({reason}); compile it again") from None
     if not is_v1model:
         raise CannotCompile("is of another architecture than v1model; compile the program with p4c-bm2-ss for v1model")
+    return program
 
 
 def is_policy(program: Mapping[str, Any]) -> bool:
@@ -174,6 +200,11 @@ def compile_p4(path: Path) -> P4Program:
     """Compiles the program in `path`; a policy is composed with our program. Raises CannotCompile with p4c's errors in
     the user's own file.
     """
+    return _composed(path.stem, _output(path), path)
+
+
+def _output(path: Path) -> Any:
+    """p4c's output for a program of a user's."""
     try:
         regular.check(path)
         text = "\n".join(without_comments(regular.read_text(each)) for each in sources(path))
@@ -185,37 +216,59 @@ def compile_p4(path: Path) -> P4Program:
         if not is_whole and not (found and found[1]):
             problem = f"has a control {name} with other parameters" if found else f"has no control {name}"
             raise CannotCompile(f"{problem}; it needs: {form}")
+    scheduler = _scheduler(text)
     try:
         compiler = find_compiler("P4C", COMPILERS, P4C_PAGE)
     except CannotCompile as error:
         raise CannotCompile(f"needs p4c: {error}; or give p4c's JSON of it, or {', '.join(committed())}") from None
     try:
-        return _cached(compiler, path, is_whole)
+        return _cached(compiler, path, is_whole, scheduler)
     except OSError as error:
         raise CannotCompile(f"cannot be compiled: {located(error, compiler)}") from None
 
 
-def _cached(compiler: str, path: Path, is_whole: bool) -> P4Program:
-    """The compilation in the user's cache, made if it is missing. Raises CannotCompile, OSError."""
+def _cached(compiler: str, path: Path, is_whole: bool, scheduler: list[str | int] | None) -> Any:
+    """p4c's output in the user's cache, made if it is missing. Raises CannotCompile, OSError."""
     made_of = f"whole+{_digest((path,))}" if is_whole else sources_digest(path)
     key = hashlib.sha256(f"{path.name} {made_of} {_version(compiler)}".encode()).hexdigest()
     kept = user_cache.directory("p4") / f"{key[:32]}.json"
     if not kept.exists():
         program = _compile(compiler, path, is_whole)
         if not is_whole:
-            program[META] |= {POLICY: path.stem, COMPOSED_WITH: made_of}
+            program[META] |= {POLICY: path.stem, COMPOSED_WITH: made_of, ALONE_KEY: True, SCHEDULER: scheduler}
         kept.parent.mkdir(parents=True, exist_ok=True)
         files.write_text(kept, json.dumps(program, indent=1) + "\n")
-    return P4Program(path.stem, kept.read_text(encoding="utf-8"), path)
+    return json.loads(kept.read_text(encoding="utf-8"))
+
+
+def _scheduler(text: str) -> list[str | int] | None:
+    """Kind, number of queues and quanta of a policy's @scheduler; None: the port has one queue."""
+    found = _SCHEDULER.search(text)
+    if not found:
+        return None
+    kind, numbers = found[2], [int(word) for word in (found[3] or "").split(",") if word.strip()]
+    if kind not in SCHEDULERS or not 1 <= numbers[0] <= SCHEDULERS[kind] or len(numbers) - 1 > numbers[0]:
+        most = ", ".join(f"{queues} queues with {name}" for name, queues in SCHEDULERS.items())
+        raise CannotCompile(f"has a @scheduler that cannot be read; allowed: {SCHEDULER_FORM}, up to {most}")
+    return [kind, *numbers]
 
 
 def write(path: Path, directory: Path) -> list[tuple[Path, bool]]:
     """Compiles a policy of ours into DIR/NAME.json and NAME.sha256; returns (file, whether it changed)."""
-    program = compile_p4(path)
+    text = json.dumps(_output(path), indent=1) + "\n"
     directory.mkdir(parents=True, exist_ok=True)
-    contents = {".json": program.text, ".sha256": f"{program.digest}\n"}
-    files_of = [(directory / (path.stem + suffix), text) for suffix, text in contents.items()]
-    return [(file, write_changed(file, text)) for file, text in files_of]
+    contents = {".json": text, ".sha256": f"{hashlib.sha256(text.encode()).hexdigest()}\n"}
+    files_of = [(directory / (path.stem + suffix), content) for suffix, content in contents.items()]
+    return [(file, write_changed(file, content)) for file, content in files_of]
+
+
+def stored(program: P4Program, directory: Path) -> Path:
+    """Writes DIRECTORY/NAME-DIGEST.json and .sha256, of which softswitch/Makefile builds a switch. Returns the JSON."""
+    path = directory / f"{program.name}-{program.digest[:16]}.json"
+    directory.mkdir(parents=True, exist_ok=True)
+    write_changed(path.with_suffix(".sha256"), f"{program.digest}\n")
+    write_changed(path, program.text)
+    return path
 
 
 def _run(*command: str) -> subprocess.CompletedProcess[str]:
@@ -239,8 +292,7 @@ def _compile(compiler: str, path: Path, is_whole: bool) -> Any:
         done = _run(compiler, "--Wdisable=unused", "-o", str(compiled), str(main))
         if done.returncode or not compiled.exists():
             raise CannotCompile(f"does not compile: {_errors(done.stderr, path) or done.returncode}")
-        content = normalise(json.loads(compiled.read_text(encoding="utf-8")), ROOT)
-        return content if is_whole else link.link(_with_hooks(), content)
+        return normalise(json.loads(compiled.read_text(encoding="utf-8")), ROOT)
 
 
 def _with_hooks() -> Any:
@@ -307,6 +359,18 @@ def _value(name: str, bits: int, given: str, text: str) -> int:
     if not 0 <= number < 2**bits:
         raise ValueError(f"does not fit in the {bits} bits of {name}; allowed: 0 to {2**bits - 1}")
     return number
+
+
+def requests(program: Mapping[str, Any], port: int) -> list[tuple[str | int, ...]]:
+    """Requests to the soft switch (docs/control-protocol.md) that give the port a policy's queues and scheduler."""
+    kind, queues, *quanta = program[META].get(SCHEDULER) or ("fifo", 1)
+    words: list[tuple[str | int, ...]] = []
+    if kind != "fifo":
+        words.append(("queue", "scheduler", port, kind, "queues", queues))
+    if quanta:
+        words.append(("queue", "set", port, "all", "quantum", quanta[-1]))
+        words += [("queue", "set", port, queue, "quantum", quantum) for queue, quantum in enumerate(quanta[:-1])]
+    return words
 
 
 def parameters(program: Mapping[str, Any]) -> dict[str, Parameter]:

@@ -3,6 +3,7 @@
 their parameters, and what is refused. `decides` is a policy of the tests (programs/decides.p4), compiled and committed.
 """
 
+import hashlib
 import json
 import shutil
 from pathlib import Path
@@ -14,14 +15,25 @@ from controlplane.program import ProgramEntry
 from p4src.compile import link, policy
 from p4src.compile.sources import CannotCompile
 from p4src.tests import frames
-from p4src.tests.under_test import RECEIVER_PORT, SENDER_PORT, SoftCore
+from p4src.tests.under_test import RECEIVER_PORT, SENDER_PORT, SoftCore, composed
 from wire.wire import POLICY
 
 ROOT = Path(__file__).resolve().parents[2]
 TESTS = ROOT / "p4src/tests/programs"
 DECIDES = "p4src/tests/programs/build/decides.json"
 P4C = shutil.which("p4c-bm2-ss")
-SEEN = ("now_ns", "sojourn_ns", "depth_packets", "depth_bytes", "packet_bytes", "ecn", "full", "port")
+SEEN = (
+    "now_ns",
+    "sojourn_ns",
+    "depth_packets",
+    "depth_bytes",
+    "packet_bytes",
+    "ecn",
+    "full",
+    "port",
+    "wait_ns",
+    "flow_hash",
+)
 FIELDS = [f"_seen_{name}" for name in SEEN] + [f"_verdict_{name}" for name in ("drop", "mark", "value")]
 ALONE = {  # what p4c makes of a policy that does nothing
     "header_types": [{"name": "scalars_0", "fields": [[f"m.{name}{at}", 48] for at, name in enumerate(FIELDS)]}],
@@ -36,7 +48,7 @@ CONTROL = "control {}(in policy_input_t seen, inout policy_verdict_t verdict) {{
 
 @pytest.fixture
 def switch() -> SoftCore:
-    return SoftCore(program=DECIDES).configure()
+    return SoftCore(program=str(composed(DECIDES))).configure()
 
 
 def actions(**values: int) -> dict[tuple[str, str], dict[str, int]]:
@@ -60,9 +72,11 @@ def burst(switch: SoftCore, count: int, at_ns: int = 0, ecn: int = 2) -> list:
 @pytest.mark.parametrize("path", [TESTS / "decides.p4", *policy.POLICIES.glob("*.p4")], ids=lambda path: path.stem)
 def test_committed__is_compiled_from_the_sources(path: Path) -> None:
     build = path.parent / "build" / f"{path.stem}.json"
-    program = policy.read(str(build))
-    assert program.json[policy.META][policy.COMPOSED_WITH] == policy.sources_digest(path), "compile it again: make p4"
-    assert build.with_suffix(".sha256").read_text() == f"{program.digest}\n"
+    text = build.read_text()
+    made_of = json.loads(text)[policy.META][policy.COMPOSED_WITH]
+    assert made_of == policy.sources_digest(path), "compile it again: make p4"
+    assert build.with_suffix(".sha256").read_text() == f"{hashlib.sha256(text.encode()).hexdigest()}\n"
+    assert policy.is_policy(policy.read(str(build)).json)
 
 
 def test_composition__is_outdated_by_an_edit_of_the_linker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,8 +176,9 @@ def test_link__keeps_the_hashes_of_policy_and_program_apart() -> None:
     alone["actions"] = [{"name": "act", "id": 0, "runtime_data": [], "primitives": [
         {"op": "modify_field_with_hash_based_offset", "parameters": [{"type": "calculation", "value": "calc"}]}
     ]}]  # fmt: skip
+    names = [each["name"] for each in ours["calculations"]]
     linked = link.link(ours, alone)
-    assert [each["name"] for each in linked["calculations"]] == ["calc", f"{link.OURS}_calc"]
+    assert [each["name"] for each in linked["calculations"]] == [*names, f"{link.OURS}_calc"]
     assert linked["actions"][-5]["primitives"][0]["parameters"][0]["value"] == f"{link.OURS}_calc"
 
 

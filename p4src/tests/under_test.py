@@ -12,6 +12,7 @@ from pathlib import Path
 from controlplane.policy import Policy, TailDrop
 from controlplane.soft import SoftSwitch
 from controlplane.switch import Collector, Count
+from p4src.compile import policy
 from p4src.tests import frames
 from softswitch.tests.core_driver import NEVER_NS, Core
 from wire.wire import POSTCARD
@@ -26,6 +27,12 @@ UDP_PORT = POSTCARD.const["POSTCARD_UDP_PORT"]
 COLLECTOR = Collector(
     COLLECTOR_PORT, frames.SWITCH_MAC, frames.COLLECTOR_MAC, frames.SWITCH, frames.COLLECTOR, UDP_PORT, UDP_PORT
 )
+
+
+def composed(word: str) -> Path:
+    """p4c's JSON of our program with a policy: one of ours, or p4c's output for it alone, relative to the checkout."""
+    program = policy.read(word if word in policy.committed() else str(ROOT / word))
+    return policy.stored(program, ROOT / "build/p4")
 
 
 @dataclass(frozen=True)

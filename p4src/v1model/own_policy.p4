@@ -2,7 +2,8 @@
  * The place of a user's policy, behind the verdicts of shared/queue_policy.p4: at arrival a full buffer drops first. The
  * postcard has POLICY_OWN, and the policy's value in place of a threshold. Why the value is there and not in a field of
  * its own: p4src/README.md. The policy itself is compiled apart. compile/link.py puts it in the place of the tables
- * arrival_hook and departure_hook, whose keys are all that a policy sees, and whose action has the verdict.
+ * arrival_hook and departure_hook, whose keys are all that a policy sees, and whose action has the verdict but its queue.
+ * The policy's metadata stays with the packet: at departure it still has the queue and the hash of the flow.
  */
 #ifndef V1MODEL_OWN_POLICY_P4
 #define V1MODEL_OWN_POLICY_P4
@@ -29,6 +30,51 @@
     seen.port: exact @name("port"); \
     verdict.value: exact @name("value");
 
+/* When the last packet left each port: then the transmission of the next one begins, unless this came later. */
+register<bit<48>>(PORTS) last_departure_ns;
+
+control HashFlow(in headers_t hdr, out bit<32> flow_hash) {
+    bit<32> ports;
+    bit<8> protocol;
+
+    apply {
+        ports = 0;
+        protocol = 0;
+        flow_hash = 0;
+        if (hdr.tcp.isValid()) {
+            ports = hdr.tcp.src_port ++ hdr.tcp.dst_port;
+            protocol = 6;
+        } else if (hdr.udp.isValid()) {
+            ports = hdr.udp.src_port ++ hdr.udp.dst_port;
+            protocol = 17;
+        }
+        if (hdr.ipv4.isValid()) {
+            hash(flow_hash, HashAlgorithm.crc32, 32w0, { hdr.ipv4.src_addr, hdr.ipv4.dst_addr, protocol, ports },
+                 64w0x100000000);
+        } else if (hdr.ipv6.isValid()) {
+            hash(flow_hash, HashAlgorithm.crc32, 32w0, { hdr.ipv6.src_addr, hdr.ipv6.dst_addr, protocol, ports },
+                 64w0x100000000);
+        }
+    }
+}
+
+/* How long the packet waited for the link. BMv2's packets leave when their transmission begins; the soft switch's (which
+ * fills the queue's registers) when it ends. A packet that was dropped at departure took no time of the link.
+ */
+control ReadWait(in bit<9> port, in bit<48> now_ns, in bit<48> arrival_ns, out bit<48> wait_ns) {
+    bit<1> filled;
+    bit<48> free_ns;
+
+    apply {
+        queue_registers_filled.read(filled, 0);
+        last_departure_ns.read(free_ns, (bit<32>)port);
+        wait_ns = now_ns - arrival_ns;
+        if (filled == 1) {
+            wait_ns = free_ns |-| arrival_ns;
+        }
+    }
+}
+
 control ReadPacket(in headers_t hdr, in metadata_t meta, out policy_input_t seen) {
     apply {
         seen.packet_bytes = meta.queue.packet_bytes;
@@ -44,6 +90,8 @@ control ReadPacket(in headers_t hdr, in metadata_t meta, out policy_input_t seen
         seen.depth_packets = 0;
         seen.depth_bytes = 0;
         seen.full = 0;
+        seen.wait_ns = 0;
+        seen.flow_hash = 0;
     }
 }
 
@@ -66,18 +114,20 @@ control TakeVerdict(in policy_verdict_t verdict, in bit<1> full, inout metadata_
 
 control OwnArrival(in headers_t hdr, inout metadata_t meta) {
     ReadPacket() read_packet;
+    HashFlow() hash_flow;
     TakeVerdict() take_verdict;
     policy_input_t seen;
     policy_verdict_t verdict;
 
     DECIDE
     table arrival_hook {
-        key = { SEEN_BY_POLICY }
+        key = { SEEN_BY_POLICY seen.flow_hash: exact @name("flow_hash"); }
         actions = { decide; }
     }
 
     apply {
         read_packet.apply(hdr, meta, seen);
+        hash_flow.apply(hdr, seen.flow_hash);
         seen.now_ns = meta.queue.enqueue_switch_ns;
         seen.depth_packets = meta.queue.depth_packets;
         seen.depth_bytes = meta.queue.depth_bytes;
@@ -85,6 +135,7 @@ control OwnArrival(in headers_t hdr, inout metadata_t meta) {
         verdict.drop = 0;
         verdict.mark = 0;
         verdict.value = 0;
+        verdict.queue = 0;
         arrival_hook.apply();
         take_verdict.apply(verdict, seen.full, meta);
     }
@@ -93,13 +144,14 @@ control OwnArrival(in headers_t hdr, inout metadata_t meta) {
 control OwnDeparture(in headers_t hdr, in bit<48> now_ns, in bit<32> depth_packets, in bit<32> depth_bytes,
                      inout metadata_t meta) {
     ReadPacket() read_packet;
+    ReadWait() read_wait;
     TakeVerdict() take_verdict;
     policy_input_t seen;
     policy_verdict_t verdict;
 
     DECIDE
     table departure_hook {
-        key = { SEEN_BY_POLICY }
+        key = { SEEN_BY_POLICY seen.wait_ns: exact @name("wait_ns"); }
         actions = { decide; }
     }
 
@@ -107,13 +159,18 @@ control OwnDeparture(in headers_t hdr, in bit<48> now_ns, in bit<32> depth_packe
         read_packet.apply(hdr, meta, seen);
         seen.now_ns = now_ns;
         seen.sojourn_ns = now_ns - meta.queue.enqueue_switch_ns;
+        read_wait.apply(seen.port, now_ns, meta.queue.enqueue_switch_ns, seen.wait_ns);
         seen.depth_packets = depth_packets;
         seen.depth_bytes = depth_bytes;
         verdict.drop = 0;
         verdict.mark = 0;
         verdict.value = meta.queue.threshold;
+        verdict.queue = 0;
         departure_hook.apply();
         take_verdict.apply(verdict, 0, meta);
+        if (meta.drop == 0) {
+            last_departure_ns.write((bit<32>)seen.port, now_ns);
+        }
     }
 }
 

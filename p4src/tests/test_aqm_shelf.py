@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: MIT
+"""The laws of the AQMs on the shelf (p4src/aqm), compiled, against their RFCs in floating point. Packets come faster
+than the link takes them; the postcards say what each packet met and what the AQM decided.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+
+from controlplane.policy import TailDrop
+from controlplane.program import ProgramEntry
+from p4src.compile import policy
+from p4src.tests import frames
+from p4src.tests.under_test import RATE_BPS, RECEIVER_PORT, SENDER_PORT, Postcard, SoftCore, composed
+
+FRAME_BYTES = 1000
+PACKET_NS = (FRAME_BYTES + 24) * 8 * 10**9 // RATE_BPS
+FIRST_NS = 10**9
+MS = 10**6
+
+
+def switch_with(name: str, **values: int) -> SoftCore:
+    """The switch with an AQM, with values of its parameters, its queues and its scheduler."""
+    program = policy.read(name).json
+    switch = SoftCore(program=str(composed(name))).configure()
+    switch.policy(TailDrop(10**6))
+    known = policy.parameters(program)
+    for (table, action), arguments in policy.default_actions(program, policy.values(known, {}, values)[0]).items():
+        switch.control.write_default(table, ProgramEntry(action, arguments))
+    switch.core.set(*(" ".join(map(str, words)) for words in policy.requests(program, RECEIVER_PORT)))
+    return switch
+
+
+def from_port(frame: bytes, port: int) -> bytes:
+    return frame[:34] + port.to_bytes(2, "big") + frame[36:]
+
+
+def send(switch: SoftCore, index: int, at_ns: int, frame: bytes) -> None:
+    switch.send(at_ns, SENDER_PORT, frame)
+    if index % 500 == 0:
+        switch.core.advance(at_ns - 1)
+        switch._sent += [(output.port, output.frame) for output in switch.core.take(at_ns - 1)]
+
+
+def overload(switch: SoftCore, packets: int, gap_ns: int, ecn: int) -> list[Postcard]:
+    """Postcards of packets at equal times, in the order of their departures or drops."""
+    frame = frames.tcp(FRAME_BYTES, ecn=ecn)
+    for index in range(packets):
+        send(switch, index, FIRST_NS + index * gap_ns, frame)
+    return switch.postcards()
+
+
+def test_codel__drops_as_rfc_8289_says() -> None:
+    """Section 5, with reals, over the same arrivals. A drop may be one packet off: 1/sqrt(count) is rounded."""
+    gap_ns, packets, target, interval = PACKET_NS * 9 // 10, 20_000, 5 * MS, 100 * MS
+    cards = overload(switch_with("codel"), packets, gap_ns, ecn=0)
+    found = [(card.enqueue_switch_ns - FIRST_NS) // gap_ns for card in cards if card.has("DROPPED")]
+
+    wanted, queue, now, first_above, drop_next, dropping, count, last = (
+        [],
+        list(range(packets)),
+        FIRST_NS,
+        0,
+        0,
+        False,
+        0,
+        0,
+    )
+
+    def dequeue() -> tuple[int | None, bool]:
+        nonlocal first_above
+        if not queue:
+            first_above = 0
+            return None, False
+        index = queue.pop(0)
+        waited = now - (FIRST_NS + index * gap_ns)
+        behind = min(packets - 1, (now + PACKET_NS - FIRST_NS) // gap_ns) - index
+        if waited < target or behind * FRAME_BYTES <= 1514:
+            first_above = 0
+        elif not first_above:
+            first_above = now + interval
+        elif now >= first_above:
+            return index, True
+        return index, False
+
+    while queue:
+        now = max(now, FIRST_NS + queue[0] * gap_ns)
+        index, ok = dequeue()
+        if dropping:
+            dropping = ok
+            while dropping and now >= drop_next:
+                wanted.append(index)
+                count += 1
+                index, ok = dequeue()
+                dropping = ok
+                if ok:
+                    drop_next += interval / math.sqrt(count)
+        elif ok:
+            wanted.append(index)
+            index, ok = dequeue()
+            dropping = True
+            count = count - last if count - last > 1 and now - drop_next < 16 * interval else 1
+            drop_next, last = now + interval / math.sqrt(count), count
+        now += PACKET_NS if index is not None else 0
+    assert len(found) == len(wanted) > 10
+    assert max(abs(ours - theirs) for ours, theirs in zip(found, wanted, strict=True)) <= 1
+
+
+def test_codel__marks_instead_unless_ecn_is_0() -> None:
+    for ecn, flag in ((1, "CE_MARKED"), (0, "DROPPED")):
+        cards = overload(switch_with("codel", ecn=ecn), 12_000, PACKET_NS * 9 // 10, ecn=2)
+        assert sum(card.has(flag) for card in cards) > 3
+        assert not any(card.has("DROPPED") for card in cards) or not ecn
+
+
+def test_fq_codel__sends_a_new_flow_before_the_backlog() -> None:
+    switch = switch_with("fq_codel")
+    for index in range(2000):
+        at_ns = FIRST_NS + index * PACKET_NS // 2
+        send(switch, index, at_ns, from_port(frames.tcp(FRAME_BYTES), index % 3))
+        if index % 100 == 50:
+            send(switch, index, at_ns, from_port(frames.tcp(60), 2000))
+    cards = switch.postcards()
+    sparse = [card for card in cards if card.packet_bytes == 60]
+    assert len({card.threshold for card in cards}) == 4, "a queue for each flow"
+    assert max(card.sojourn_ns for card in sparse) < 2 * PACKET_NS + 10_000
+    assert max(card.sojourn_ns for card in cards) > 100 * PACKET_NS
+
+
+def test_red__averages_as_floyd_and_jacobson_do() -> None:
+    switch = switch_with("red", min_th_packets=20, max_th_packets=60, packet_time_ns=PACKET_NS)
+    cards = overload(switch, 6000, PACKET_NS * 95 // 100, ecn=2)
+    average, hits = 0.0, []
+    for card in sorted(cards, key=lambda card: card.enqueue_switch_ns):
+        average += (card.depth_packets - average) / 512 if card.depth_packets else 0
+        assert card.threshold / 65536 == pytest.approx(average, abs=0.3)
+        hits.append((card.threshold / 65536, card.has("CE_MARKED") or card.has("DROPPED")))
+    assert not any(hit for average, hit in hits if average < 20)
+    low = [hit for average, hit in hits if 30 < average < 40]
+    # Gaps between marks are uniform up to 1/p, so their mean is half of it.
+    assert sum(low) / len(low) == pytest.approx(2 * 0.1 * 15 / 40, rel=0.5)
+
+
+def delays_at_arrivals(cards: list[Postcard]) -> list[tuple[int, int, int]]:
+    """(time, wait of the packet that left last, value) of each arrival; the wait is 0 if the queue is empty."""
+    left = sorted(
+        (card.enqueue_switch_ns + card.sojourn_ns, card.enqueue_switch_ns)
+        for card in cards
+        if not card.has("AT_INGRESS")
+    )
+    result, at, free, wait = [], 0, 0, 0
+    for card in sorted(cards, key=lambda card: card.enqueue_switch_ns):
+        while at < len(left) and left[at][0] <= card.enqueue_switch_ns:
+            wait, free = max(free - left[at][1], 0), left[at][0]
+            at += 1
+        result.append((card.enqueue_switch_ns, wait if card.depth_packets else 0, card.threshold))
+    return result
+
+
+@pytest.mark.parametrize("name", ["pi2", "pie"])
+def test_controller__moves_its_probability_as_its_rfc_says(name: str) -> None:
+    """RFC 9332, figure 6, and RFC 8033, section 4.2, with its scale of small probabilities and its cap of 2 %."""
+    alpha, beta, target_s, update = {"pi2": (0.16, 3.2, 0.015, 16 * MS), "pie": (0.125, 1.25, 0.015, 15 * MS)}[name]
+    cards = overload(switch_with(name), 40_000, PACKET_NS * 9 // 10, ecn=2)
+    p = last = 0.0
+    due = 0
+    for now, wait, value in delays_at_arrivals(cards):
+        if now >= due:
+            delay, change = wait / 1e9, 0.0
+            if due:
+                change = alpha * (delay - target_s) + beta * (delay - last)
+                if name == "pie":
+                    change /= next(
+                        (2**s for s, b in ((11, -6), (9, -5), (7, -4), (5, -3), (3, -2), (1, -1)) if p < 10**b), 1
+                    )
+                    change = min(change, 0.02) if p >= 0.1 else change
+                p = min(max(p + change, 0), 1)
+                if name == "pie" and not delay and not last:
+                    p *= 0.98
+                last = delay
+            due = due + update if due else now + update
+        assert value / 2**32 == pytest.approx(p, rel=2e-3, abs=2e-6), now
+    assert p > 0.05
+
+
+def test_pie__drops_nothing_in_its_first_burst() -> None:
+    cards = overload(switch_with("pie"), 40_000, PACKET_NS * 9 // 10, ecn=0)
+    first = min(card.enqueue_switch_ns for card in cards if card.has("DROPPED"))
+    assert first > FIRST_NS + 150 * MS
+
+
+def test_dualpi2__marks_l_by_its_own_ramp_and_couples_it_to_c() -> None:
+    """Queue L alone: no mark below 0.8 ms, all above 1.2 ms. Beside a standing queue C it waits little."""
+    alone = overload(switch_with("dualpi2"), 100, PACKET_NS * 2 // 3, ecn=1)
+    for card in alone:
+        wait = card.sojourn_ns - PACKET_NS
+        assert card.has("CE_MARKED") == (wait > MS) or 0.8 * MS < wait < 1.2 * MS or card is alone[-1], wait
+    switch, chance = switch_with("dualpi2"), random.Random(1)
+    of_low, of_classic = frames.tcp(FRAME_BYTES, ecn=1), frames.tcp(FRAME_BYTES, ecn=0)
+    for index in range(30_000):
+        send(switch, index, FIRST_NS + index * PACKET_NS * 9 // 10, of_low if chance.random() < 0.2 else of_classic)
+    cards = switch.postcards()
+    late = [card for card in cards if card.enqueue_switch_ns > FIRST_NS + 500 * MS]
+    low = [card for card in late if card.has("ECT")]
+    classic = [card for card in late if not card.has("ECT")]
+    assert max(card.sojourn_ns for card in low) < 16 * PACKET_NS
+    assert min(card.sojourn_ns for card in classic) > 5 * MS
+    base = sum(card.threshold for card in late) / len(late) / 2**32
+    assert sum(card.has("DROPPED") for card in classic) / len(classic) == pytest.approx(base**2, rel=0.3)
+    assert sum(card.has("CE_MARKED") for card in low) / len(low) == pytest.approx(2 * base, rel=0.2)
