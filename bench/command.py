@@ -24,6 +24,7 @@ PARTS = (
     "analysis",
     "collector",
     "tracer",
+    "core",
     "switch",
     "targets",
     "bmv2",

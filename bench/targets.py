@@ -7,6 +7,7 @@ A pair of runs gives a ratio; the row's value is the median of the ratios.
 
 from __future__ import annotations
 
+import os
 import statistics
 import sys
 from collections.abc import Iterator
@@ -23,6 +24,7 @@ from experiments.setup import environment, missing
 from experiments.spec import topology
 from lib import syscalls
 
+SEGMENT_BYTES = 1448  # of payload, at MTU 1500
 LIMIT_PACKETS = 100_000  # the limit of BMv2's queues: the default of 64 packets would cause uncounted drops
 # The key says whether hosts send bursts. Hosts that send single segments, as in a run, limit the soft switch but not
 # BMv2, so this ratio has no bound that fails the row, only an aim.
@@ -66,6 +68,20 @@ def _side_by_side(seconds: int, runs: int) -> list[dict]:
             }
         )
     return rows
+
+
+def bmv2_packets_per_s(short: bool) -> str:
+    """Full TCP segments that BMv2 forwards, each with its postcard, in words; '' without BMv2 or root."""
+    if os.geteuid() or missing.programs("bmv2"):
+        return ""
+
+    def measured() -> float:
+        network(1500)
+        let_tcp_burst(False)
+        with bmv2_switch():
+            return processes.iperf3_bps(2 if short else SECONDS) / 8 / SEGMENT_BYTES
+
+    return f"simple_switch on veths, TCP: {cell.run(measured) / 1e3:.1f} k/s"
 
 
 def _median(values: list[float]) -> str:

@@ -107,27 +107,27 @@ class Core:
         self, pipeline: str = "test", ports: tuple[int, ...] = (1, 2, 3), packets: int = 4096, frame_bytes: int = 2048,
         flows: int = 64, rate_entries: int = 0,
     ) -> None:  # fmt: skip
-        self._library = library(pipeline)
+        self.library = library(pipeline)
         self.bodies: dict[int, bytes] = {}  # by handle: received frames whose payload stays outside the core
         self._callbacks = _READ_BODY(self._read_body), _DROP_BODY(self._drop_body), _COPY(ctypes.memmove)
         config = _Config(packets, frame_bytes, flows, rate_entries, *self._callbacks[:2])
-        size = self._library.core_memory_bytes(ctypes.byref(config))
+        size = self.library.core_memory_bytes(ctypes.byref(config))
         assert size
         self._memory = ctypes.create_string_buffer(size + 64)
         at = (ctypes.addressof(self._memory) + 63) // 64 * 64
-        self._core = ctypes.c_void_p(self._library.core_create(ctypes.c_void_p(at), ctypes.byref(config)))
+        self.pointer = ctypes.c_void_p(self.library.core_create(ctypes.c_void_p(at), ctypes.byref(config)))
         for port in ports:
-            assert self._library.core_attach_port(self._core, port) == 0
+            assert self.library.core_attach_port(self.pointer, port) == 0
 
     def receive(self, arrival_ns: int, port: int, frame: bytes) -> int:
-        return self._library.core_receive(self._core, ctypes.c_uint64(arrival_ns), port, frame, len(frame))
+        return self.library.core_receive(self.pointer, ctypes.c_uint64(arrival_ns), port, frame, len(frame))
 
     def receive_with_body(self, arrival_ns: int, port: int, frame: bytes) -> int:
         """Receives a frame whose payload stays outside the core, as in the kernel driver."""
         handle = max(self.bodies, default=0) + 1
-        body = ctypes.c_void_p(handle) if len(frame) > self._library.core_head_bytes() else None
-        status = self._library.core_receive_from(
-            self._core, ctypes.c_uint64(arrival_ns), port, self._callbacks[2], frame, len(frame), body
+        body = ctypes.c_void_p(handle) if len(frame) > self.library.core_head_bytes() else None
+        status = self.library.core_receive_from(
+            self.pointer, ctypes.c_uint64(arrival_ns), port, self._callbacks[2], frame, len(frame), body
         )
         if body and not status:
             self.bodies[handle] = frame
@@ -140,26 +140,26 @@ class Core:
         del self.bodies[body]
 
     def advance(self, until_ns: int) -> None:
-        self._library.core_advance(self._core, ctypes.c_uint64(until_ns))
+        self.library.core_advance(self.pointer, ctypes.c_uint64(until_ns))
 
     def next_event_ns(self) -> int:
-        return self._library.core_next_event_ns(self._core)
+        return self.library.core_next_event_ns(self.pointer)
 
     def next_output_ns(self) -> int:
-        return self._library.core_next_output_ns(self._core)
+        return self.library.core_next_output_ns(self.pointer)
 
     def lookahead_ns(self) -> int:
-        return self._library.core_lookahead_ns(self._core)
+        return self.library.core_lookahead_ns(self.pointer)
 
     def take(self, until_ns: int = NEVER_NS) -> list[SentFrame]:
         """All outputs that are due up to until_ns; releases them."""
         outputs, raw = [], _Output()
-        while self._library.core_take_output(self._core, ctypes.c_uint64(until_ns), ctypes.byref(raw)):
+        while self.library.core_take_output(self.pointer, ctypes.c_uint64(until_ns), ctypes.byref(raw)):
             frame = ctypes.string_at(raw.frame, raw.frame_bytes)
             if raw.body:
                 frame += self.bodies.pop(raw.body)[raw.body_offset :][: raw.bytes - raw.frame_bytes]
             outputs.append(SentFrame(raw.due_ns, raw.departure_ns, raw.port, frame, raw.back_to_back))
-            self._library.core_release(self._core, ctypes.byref(raw))
+            self.library.core_release(self.pointer, ctypes.byref(raw))
         return outputs
 
     def run(self, until_ns: int = 2**62) -> list[SentFrame]:
@@ -169,7 +169,7 @@ class Core:
     def control(self, request: str) -> list[str]:
         """The lines of the reply; the first is `ok` or starts with `error`."""
         reply = ctypes.create_string_buffer(REPLY_BYTES)
-        self._library.core_control(self._core, request.encode(), reply, REPLY_BYTES)
+        self.library.core_control(self.pointer, request.encode(), reply, REPLY_BYTES)
         return reply.value.decode().splitlines()
 
     def set(self, *requests: str) -> None:

@@ -25,6 +25,7 @@ ROWS: dict[str, tuple[int, dict[str, tuple[float, float]]]] = {
     "analysis": (2, {"load, join": (0.01, 60), "memory": (0.05, 5)}),
     "collector": (4, {", missing": (0, 0), "sender unbounded": (0.1, 50)}),
     "tracer": (6, {"lost": (0, 0), "in the reader": (1, 50_000)}),
+    "core": (7, {"our program": (0.01, 20)}),
     "switch": (6, {"TCP, MTU 1500": (0.05, 100), "64-byte UDP": (10, 20_000)}),
     "targets": (2, {"soft switch over BMv2": (0.5, 100)}),
     "bmv2": (4, {"valid runs": (1, 1)}),
