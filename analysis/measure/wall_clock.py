@@ -36,11 +36,14 @@ NOT_KNOWN = {
 }
 
 
-def _departures(queue: Columns) -> Iterator[Columns]:
-    """The packets that left, in the order of their departures, with `before_ns`: when the packet before left."""
+def _departures(run: Run, queue: Columns) -> Iterator[Columns]:
+    """The packets that took the link, in the order of their departures, with `before_ns`: when the packet before left.
+    A switch with a rate in packets/s gives a packet its time, even if the packet is then dropped at its departure.
+    """
+    drops_take_time = run.experiment.rate_pps is not None
     before = NEVER_NS
     for cards in admissions(queue, "packet_bytes"):
-        left = rows_of(cards, ~dropped(cards))
+        left = cards if drops_take_time else rows_of(cards, ~dropped(cards))
         if len(left["left_ns"]):
             yield left | {"before_ns": np.append(before, left["left_ns"][:-1])}
             before = int(left["left_ns"][-1])
@@ -52,7 +55,7 @@ def _back_to_back(run: Run, queue: Columns) -> Iterator[tuple[np.ndarray, np.nda
         yield run.recount.gaps_ns, run.recount.gap_bytes, run.recount.ideal_gaps_ns
         return
     full_bytes = wire_bytes(np.array(run.experiment.mtu_bytes + ETHERNET_BYTES))
-    for cards in _departures(queue):
+    for cards in _departures(run, queue):
         gaps, sizes = cards["left_ns"] - cards["before_ns"], wire_bytes(cards["packet_bytes"])
         waited = cards["came_ns"] < cards["before_ns"]
         if run.experiment.imported:  # its rate is of bits or of packets
@@ -92,7 +95,7 @@ def lateness_ns(run: Run, queue: Columns) -> Counted | None:
     if run.recount is not None or not isinstance(pps, int) or pps < 1:
         return None
     packet_ns, due_ns, late_ns = 10**9 // pps, NEVER_NS, Counted()
-    for cards in _departures(queue):
+    for cards in _departures(run, queue):
         behind = np.arange(len(cards["came_ns"])) * packet_ns
         due = behind + np.maximum(np.maximum.accumulate(cards["came_ns"] - behind), due_ns)
         late_ns.add(np.maximum(cards["left_ns"] - due, 0))

@@ -22,11 +22,17 @@ import pytest
 from analysis.read.raw import load_postcards
 from bufferscope.__main__ import main
 from bufferscope.tests.typed.clone import make_clone
+from controlplane.policy import TailDrop
 from experiments.commands import repeat
 from experiments.machine.host import CHECKOUT
+from experiments.setup import missing
 from experiments.tests.conftest import wait_for
+from p4src.compile import policy
+from p4src.tests.frames import tcp
+from p4src.tests.under_test import RECEIVER_PORT, SENDER_PORT, SoftCore, composed
 from runs.results import record
 from softswitch.tests.fifo_model import fifo, stepped
+from wire.formats import POSTCARD
 
 pytestmark = [
     pytest.mark.long,
@@ -44,6 +50,8 @@ SHORT = (
 WITHOUT_RATE = tuple(word for word in SHORT if not word.startswith("RATE="))
 LONG = ("CLOCK=virtual", "CC=reno", "FLOWS=2", "RATE=1gbit", "DURATION=200s", "YES=1")
 NOBODY = 65534
+CODEL_SEES = ("enqueue_mono_ns", "card_seq", "packet_bytes", "flags")
+DROPPED = POSTCARD.const["POSTCARD_DROPPED"]
 
 
 def command(results: Path, *words: str, drawn: bool = True) -> list[str]:
@@ -211,6 +219,39 @@ def test_run__marks_at_departure_are_those_of_the_p4_program(tmp_path: Path) -> 
     repetition = tmp_path / "latest/rep-1"
     assert main(["replay", f"RUN={repetition}", "BUF=0.5bdp"]) == 0
     assert json.loads((repetition / "whatif-1/summary.json").read_text())["same_as_the_run"] is True
+
+
+@pytest.mark.parametrize("name", policy.shelf())
+def test_run__of_an_aqm_of_the_shelf_keeps_the_queue_short(tmp_path: Path, name: str) -> None:
+    words = (*SHORT, f"MODE={name}", "BUF=20bdp", "ECN=on", "DURATION=2s")
+    summary: Any = run(tmp_path, *words, "POLICY=min_th=30p max_th=90p" if name == "red" else "SEED=1")
+    assert summary["valid"]
+    assert summary["marks"] > 0
+    assert summary["queue_delay_ns"]["p50"] < 25e6, "with tail drop 20 BDP are 80 ms"
+    assert summary["utilization"]["mean"] > 0.9
+
+
+@pytest.mark.skipif(bool(missing.programs("bmv2")), reason="no simple_switch")
+def test_run__of_codel_on_bmv2_drops_the_packets_that_our_switch_drops(tmp_path: Path) -> None:
+    """The arrivals at BMv2 again, at the core with simple_switch's rate: 4000 packets a second, times in whole us."""
+    words = ("TARGET=bmv2", "CLOCK=virtual", "MODE=codel", "CC=cubic", "FLOWS=4", "RATE=49216kbit", "RTT=20ms")
+    run(tmp_path, *words, "BUF=10bdp", "WARMUP=1s", "DURATION=4s")
+    columns, *_ = load_postcards(tmp_path / "latest/rep-1/postcards.bsp")
+    at = columns["egress_port"] == RECEIVER_PORT
+    cards = sorted(zip(*(columns[name][at].tolist() for name in CODEL_SEES), strict=True))
+    switch = SoftCore(program=str(composed("codel"))).configure()
+    switch.policy(TailDrop(10**6))
+    switch.count_by_the_program()
+    switch.core.set("queue scheduler 2 bmv2 queues 1", "queue set 2 0 rate 4000")
+    frames_of = {size: tcp(size) for size in {size for _, _, size, _ in cards}}
+    for at_ns, _, size, _ in cards:
+        switch.advance(at_ns - 1)
+        switch.send(at_ns, SENDER_PORT, frames_of[size])
+    ours = sorted((card.enqueue_switch_ns, card.card_seq, card.has("DROPPED")) for card in switch.postcards())
+    theirs = sorted((at_ns, card_seq, bool(flags & DROPPED)) for at_ns, card_seq, _, flags in cards)
+    first = theirs[0][1]
+    assert [(at_ns, seq - first, drop) for at_ns, seq, drop in theirs] == ours
+    assert sum(drop for *_, drop in ours) > 10
 
 
 def test_run__of_a_users_policy_is_whole_and_has_its_value(tmp_path: Path) -> None:

@@ -129,6 +129,11 @@ class SoftCore:
         assert self.core.receive(at_ns, port, frame) == 0
         self._now_ns = max(self._now_ns, at_ns)
 
+    def advance(self, until_ns: int) -> None:
+        """Lets the time pass up to `until_ns` and takes the outputs, so that many packets fit into the pool."""
+        self.core.advance(until_ns)
+        self._sent += [(output.port, output.frame) for output in self.core.take(until_ns)]
+
     def outputs(self) -> list[tuple[int, bytes]]:
         """(port, frame) of all outputs, after all frames sent have passed the switch; in order per port."""
         while (event_ns := self.core.next_event_ns()) != NEVER_NS:

@@ -12,16 +12,20 @@ packets each, or $DIFFERENTIAL_PACKETS.
 
 from __future__ import annotations
 
+import json
 import os
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from controlplane.program import ProgramEntry
+from p4src.compile import policy
 from p4src.tests import bmv2_target
-from p4src.tests.bmv2_target import ROOT
+from p4src.tests.under_test import composed
 from softswitch.tests.differential import compare
 from softswitch.tests.differential.compare import (
     FRAMES_PER_STATE,
@@ -40,6 +44,7 @@ SEED = 1
 POLICY = "p4src/tests/programs/build/decides.json"
 SEEDS_OF_THE_LONG_RING = range(2, 8)
 STATES = 300
+STATES_OF_THE_SHELF = 80
 
 
 PROGRAM_PACKETS = int(os.environ.get("DIFFERENTIAL_PACKETS", "120"))
@@ -75,13 +80,52 @@ def test_random_packets_and_states__give_the_same_frames_and_registers(bmv2):
 @pytest.mark.software
 def test_a_policy_of_its_own__gives_the_same_decisions_and_the_same_state():
     """Of a policy with state that both controls share: drops and marks at arrival and at departure, and its values."""
-    for bmv2 in running(ROOT / POLICY):
-        more = POLICY, (*REGISTERS, "arrived", "departed")
+    program = composed(POLICY)
+    for bmv2 in running(program):
+        more = str(program), (*REGISTERS, "arrived", "departed")
         counted = run(bmv2, SEED, 0, STATES_WITHOUT_MIRROR, *more) + run(
             bmv2, SEED, STATES_WITHOUT_MIRROR, STATES, *more
         )
     assert counted["packets"] == STATES * FRAMES_PER_STATE
     assert min(counted.values()) > 100, "at least one kind of output occurred too rarely"
+
+
+@pytest.mark.software
+@pytest.mark.long
+@pytest.mark.parametrize("name", policy.shelf())
+def test_an_aqm_of_the_shelf__gives_the_same_decisions_and_the_same_state(name, tmp_path):
+    """With times and random numbers from the packet: both switches then have the same ones."""
+    program = policy.read(name).json
+    ours = {array["name"] for array in policy.P4Program("", policy.OURS.read_text()).json["register_arrays"]}
+    arrays = {array["name"] for array in program["register_arrays"]} - ours - {"last_departure_ns"}
+    repeatable = policy.stored(policy.P4Program(name, json.dumps(without_clock_and_chance(program))), tmp_path)
+    for bmv2 in running(repeatable):
+        counted = run(bmv2, SEED, STATES_WITHOUT_MIRROR, STATES_OF_THE_SHELF, str(repeatable), (*REGISTERS, *arrays))
+    assert counted["DROPPED"], "nothing was decided"
+
+
+def without_clock_and_chance(program: Any) -> Any:
+    """The program whose policy reads its times and its random numbers from the source MAC, which is random."""
+
+    def of_the_packet(first_bit: int, bits: int) -> Any:
+        address = {"type": "field", "value": ["ethernet", "src_addr"]}
+        low = {"op": ">>", "left": address, "right": {"type": "hexstr", "value": hex(first_bit)}}
+        shifted = {"type": "expression", "value": low}
+        masked = {"op": "&", "left": shifted, "right": {"type": "hexstr", "value": hex(2**bits - 1)}}
+        return {"type": "expression", "value": {"type": "expression", "value": masked}}
+
+    bits = {"now_ns": (0, 32), "sojourn_ns": (0, 28), "wait_ns": (0, 27)}  # up to 4.3 s, 0.27 s, 0.13 s
+    for action in program["actions"]:
+        for number, primitive in enumerate(action["primitives"]):
+            to = primitive["parameters"][0]
+            if primitive["op"] == "modify_field_rng_uniform":
+                most = int(primitive["parameters"][2]["value"], 0)
+                chance = of_the_packet(16 - number % 2, most.bit_length())
+                action["primitives"][number] = primitive | {"op": "assign", "parameters": [to, chance]}
+            field = re.fullmatch(r".*_seen_(\w+_ns)\d+", to["value"][1]) if isinstance(to["value"], list) else None
+            if field and action["name"] in ("arrival_hook_seen", "departure_hook_seen"):
+                primitive["parameters"][1] = of_the_packet(*bits[field[1]])
+    return program
 
 
 @pytest.mark.software
