@@ -102,6 +102,9 @@ class Offloads(Record):
     coalesce_us: NotNegative | None = None
 
 
+UNKNOWN_IF_RECORDED = frozenset(("policy", "threshold", "queue_id"))  # of packets seen before and behind a switch
+
+
 class Imported(Record):
     """What an import knows of its source: postcard columns and kinds of data that the source lacks."""
 
@@ -343,13 +346,18 @@ class Experiment(Record):
 
     @property
     def has_own_program(self) -> bool:
-        """Whether a whole program of the user's decides, and the switch's core makes the postcards."""
+        """Whether a whole program of the user's decides, which makes no postcards."""
         return self.p4 is not None and self.p4.parameters is None
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether frames are recorded before and behind the switch, because nothing in it makes postcards."""
+        return self.has_own_program and self.target != SOFT
 
     @property
     def is_watched_by_core(self) -> bool:
         """Whether the switch's core makes the postcards, because the P4 program does not decide about the queue."""
-        return self.has_own_program or self.queue is not None
+        return (self.has_own_program and not self.is_recorded) or self.queue is not None
 
     @property
     def qdisc_shapes(self) -> bool:
@@ -390,4 +398,6 @@ class Experiment(Record):
     @property
     def unknown_columns(self) -> frozenset[str]:
         """Postcard columns that the source lacks."""
+        if self.is_recorded:
+            return UNKNOWN_IF_RECORDED
         return frozenset(self.imported.unknown_postcard_fields if self.imported else ())

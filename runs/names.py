@@ -18,6 +18,7 @@ POSTCARDS_FILE = "postcards.bsp"
 TCP_FILE = "tcp.bst"
 GOODPUT_FILE = "goodput.bsg"
 FLOWS_FILE = "flows.bsf"  # only in runs with finite flows
+CAPTURES = ("into.pcap", "out_of.pcap")  # frames into and out of a switch whose program makes no postcards
 RATE_DIRECTORY = "rate"  # with the trace of a rate that changes
 PLACE = "place"  # in environment.json: the repetition's path below the results directory when it was recorded
 ENVIRONMENT = "environment.json"  # written last of the raw files: it marks the repetition as recorded

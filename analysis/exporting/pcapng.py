@@ -33,7 +33,7 @@ def write(repetition: Path, output: Path) -> int:
     lacks = sorted(load_spec(repetition).unknown_columns)
     if lacks:
         raise InputError(
-            f"{repetition}: was imported from postcards without {', '.join(lacks)}, and a postcard cannot mark missing "
+            f"{repetition}: its postcards lack {', '.join(lacks)}, and a postcard cannot mark missing "
             "fields; allowed: csv and parquet, where they are null"
         )
     count = 0

@@ -90,8 +90,7 @@ def ledger(run: Run) -> Entries:
     missing, duplicates = _numbering(run.directory, run.postcards) if has_numbers else (None, None)
     entries: Entries = {
         **_switch_entries(run),
-        "postcards_received": collector.received,
-        "postcards_stored": collector.stored,
+        **_collector_entries(run),
         "postcards_rows": run.raw["postcards"].records,
         "tcp_events": tracer.events,
         "tcp_events_stored": tracer.stored,
@@ -116,6 +115,8 @@ def ledger(run: Run) -> Entries:
             "tracer_write_errors": tracer.write_errors,
             "postcards_malformed": total((collector.short, collector.bad_version, collector.trailing)),
         }
+    if run.experiment.is_recorded:  # no collector runs
+        entries = {name: count for name, count in entries.items() if name not in _COUNTERS["collector"]}
     # Not in older runs: datagrams that did not come from the switch and were not stored (reported, but no fault), and
     # how often the hosts' TCP ran short of memory.
     if collector.stranger_datagrams is not None:
@@ -126,6 +127,26 @@ def ledger(run: Run) -> Entries:
         "postcards_missing": missing,
         "postcards_duplicate": duplicates,
     }  # fmt: skip
+
+
+def _collector_entries(run: Run) -> Entries:
+    """The collector's counts of postcards; or the frames recorded before and behind the switch, and their matches."""
+    said = run.documents
+    if not run.experiment.is_recorded:
+        return {"postcards_received": said.collector.received, "postcards_stored": said.collector.stored}
+    recorder, matching = said.recorder, said.matching
+    return {
+        "frames_passed_into": recorder.into_passed,
+        "frames_recorded_into": recorder.into,
+        "postcards_matched": matching.postcards,
+        "frames_passed_out_of": recorder.out_of_passed,
+        "frames_recorded_out_of": recorder.out_of,
+        "frames_matched": total((matching.pairs, matching.only_behind)),
+        "frames_only_behind": matching.only_behind,
+        "frames_ambiguous": matching.ambiguous,
+        "frames_undecided": matching.undecided,
+        "recorder_drops": total((recorder.into_drops, recorder.out_of_drops)),
+    }
 
 
 def _of_watched_by_core(run: Run, entries: Entries) -> Entries:
@@ -154,6 +175,8 @@ def _lacks_soft_switch(run: Run) -> bool:
 def _switch_entries(run: Run) -> Entries:
     """The switch's counts of packets and postcards; for a switch with its own traffic manager, also its drops."""
     switch = run.documents.switch
+    if run.experiment.is_recorded:
+        return {}
     if not switch.runs_between_experiments:
         return {"switch_packets": switch.packets("arrivals"), "postcards_sent": switch.packets("postcards_made")}
     before, port = switch.before, switch.bottleneck_port
@@ -269,11 +292,27 @@ def _path_entries(run: Run) -> Entries:
         ends = (state.stats.get(f"port.{port}.rx_frames") if state else None for state in (before.line, line))
         at_lines[name] = _difference(*ends)
     arrivals, dropped = counted("arrivals"), total(map(counted, ("arrival_drops", "departure_drops")))
+    host = f"{run.experiment.target}_switch"
+    at_switch: Entries = {
+        "frames_at_switch": total((arrivals, counted("unknown_hosts"))),
+        "frames_admitted": _difference(dropped, arrivals),
+    }
+    postcards: Entries = {
+        "postcards_at_switch": counted("postcards_made"),
+        "postcards_on_the_wire": kernel("collector/eth0")[1],
+    }
+    if run.experiment.is_recorded:
+        postcards, at_switch = (
+            {},
+            {
+                "frames_into_switch": kernel(f"{host}/to_sender")[1],
+                "frames_out_of_switch": kernel(f"{host}/to_receiver")[0],
+            },
+        )
     (sent, replies_delivered), (replies_sent, delivered) = kernel("sender/eth0"), kernel("receiver/eth0")
     return at_lines | {
         "frames_sent": sent,
-        "frames_at_switch": total((arrivals, counted("unknown_hosts"))),
-        "frames_admitted": _difference(dropped, arrivals),
+        **at_switch,
         **(
             {"frames_delivered": delivered}
             if run.experiment.loss is None
@@ -281,8 +320,7 @@ def _path_entries(run: Run) -> Entries:
         ),
         "replies_sent": replies_sent,
         "replies_delivered": replies_delivered,
-        "postcards_at_switch": counted("postcards_made"),
-        "postcards_on_the_wire": kernel("collector/eth0")[1],
+        **postcards,
     }
 
 
@@ -306,6 +344,18 @@ _CHAINS: tuple[tuple[tuple[str, str], ...], ...] = (
         ("postcards_rows", "could be read from postcards.bsp"),
     ),
     (
+        ("frames_passed_into", "frames came to the switch's interface"),
+        ("frames_recorded_into", "were recorded there"),
+        ("postcards_matched", "have a postcard"),
+        ("postcards_rows", "could be read from postcards.bsp"),
+    ),
+    (
+        ("frames_passed_out_of", "frames left the switch's interface"),
+        ("frames_recorded_out_of", "were recorded there"),
+        ("frames_matched", "were matched with those before the switch"),
+    ),
+    (("frames_sent", "frames left the sender"), ("frames_into_switch", "came to the switch's interface")),
+    (
         ("refused_packets", "packets were refused by the switch's traffic manager"),
         ("refused_packets_deflected", "were deflected to egress"),
         ("refused_packets_rows", "have a postcard that could be read"),
@@ -327,6 +377,7 @@ _CHAINS: tuple[tuple[tuple[str, str], ...], ...] = (
     ),
     (
         ("frames_admitted", "frames were admitted and not dropped by the switch's program"),
+        ("frames_out_of_switch", "frames left the switch's interface"),
         ("frames_at_line", "came to the delay line behind it"),
         ("frames_delivered", "came to the receiver"),
         ("frames_delivered_or_lost", "came to the receiver or were lost by the delay line"),
@@ -355,7 +406,8 @@ _COUNTERS = {
         "tcp_memory_pressures": "times the hosts' TCP ran short of memory and shrank socket buffers: run fewer flows "
         "at once, or raise net.ipv4.tcp_mem",
         "frames_sent": "", "frames_delivered": "", "replies_sent": "", "replies_delivered": "",
-        "postcards_on_the_wire": "", "frames_delivered_or_lost": "",
+        "postcards_on_the_wire": "", "frames_delivered_or_lost": "", "frames_into_switch": "",
+        "frames_out_of_switch": "",
     },
     "switch": {
         "switch_packets": "", "postcards_sent": "", "frames_at_switch": "", "frames_admitted": "",
@@ -375,6 +427,16 @@ _COUNTERS = {
         "clone_drops": "postcards were not made because the switch had no memory for them: raise --packets",
         "pool_exhausted": "packets were dropped because the switch had no memory for them: raise --packets",
         "arrivals_clamped": "",
+    },
+    "recorder": {
+        "frames_recorded_into": "", "frames_recorded_out_of": "", "frames_passed_into": "", "frames_passed_out_of": "",
+        "recorder_drops": "frames were dropped by the kernel before the recorder read its rings: lower RATE",
+    },
+    "matching": {
+        "postcards_matched": "", "frames_matched": "", "frames_ambiguous": "",
+        "frames_only_behind": "frames came out of the switch that never went in: its program made or changed them, and "
+        "no depth counts them",
+        "frames_undecided": "frames may have left the switch after the end of the recording: they count as dropped",
     },
     "collector": {
         "postcards_received": "", "postcards_stored": "",

@@ -31,6 +31,7 @@ MAX_LATENESS_RTT_FRACTION = 0.05  # p99 as a fraction of the base RTT
 MIN_RATE_GAPS = 100
 MAX_CLAMPED_FRACTION = 1e-3  # of the switch's arrivals: clamped arrivals have wrong times, and so wrong depths
 NOT_SIMULATED = dict.fromkeys(("lateness_us", "rate_error_fraction"), "simulated frames are on time by construction")
+FROM_OUTSIDE = "packets are seen before and behind the switch, not in it"
 PERCENTS = {"p50": 50.0, "p99": 99.0, "p999": 99.9}
 MOST_GAPS = 1000  # listed spans in which depths may be too low
 POSTCARD_DELAY_NS = (-1_000_000, 10_000_000_000)  # departure to receive stamp; a lone CPU can stall for seconds
@@ -69,7 +70,8 @@ def fidelity(run: Run, queue: Columns, port: int | None) -> dict[str, Any]:
     else:
         line = run.documents.switch.line
         known = wall_clock.link_facts(run, queue) | wall_clock.clock_facts(run)
-        absent: dict[str, Any] = dict(wall_clock.NOT_KNOWN)
+        of_cards = dict.fromkeys(sorted(run.experiment.unknown_columns), FROM_OUTSIDE)
+        absent: dict[str, Any] = wall_clock.NOT_KNOWN | of_cards
         lateness = histogram_percentiles(None, **PERCENTS)
         late_ns = wall_clock.lateness_ns(run, queue)
         if late_ns is not None and len(late_ns):
@@ -297,7 +299,7 @@ def _common_reasons(run: Run, facts: dict[str, Any], port: int | None, complete:
     if not limits.exact_time:
         soft = facts["line"] or {}
         known = {"rate error": facts["back_to_back_ns"]}
-        if run.clock is None:
+        if run.clock is None and not run.experiment.is_recorded:
             known |= {
                 "its clock's offset": facts.get("clock_moved_ns"),
                 "its clock's uncertainty": facts["clock_uncertainty_ns"],

@@ -6,12 +6,13 @@ Facts that only a switch with computed departures has are null; NOT_KNOWN has th
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from analysis.arithmetic.counted import Counted
-from analysis.read.columns import Columns, rows_of
+from analysis.read.columns import Columns, parts, rows_of
 from analysis.read.load import Run
 from analysis.read.postcards import NEVER_NS, admissions, dropped, wire_bytes
 from analysis.read.switch_clock import SwitchClock, is_free
@@ -38,15 +39,21 @@ NOT_KNOWN = {
 
 def _departures(run: Run, queue: Columns) -> Iterator[Columns]:
     """The packets that took the link, in the order of their departures, with `before_ns`: when the packet before left.
-    A switch with a rate in packets/s gives a packet its time, even if the packet is then dropped at its departure.
+    A switch with a rate in packets/s gives a packet its time, even if its program then drops it. `lost`: of recorded
+    frames, how many between the two in the order of arrivals were dropped, nobody knows where in the switch.
     """
-    drops_take_time = run.experiment.rate_pps is not None
-    before = NEVER_NS
+    before, lost_before = NEVER_NS, 0
+    lost_ns = np.empty(0, dtype=np.int64)
+    drops_take_time = run.experiment.rate_pps is not None and not run.experiment.is_recorded
+    if run.experiment.is_recorded:
+        lost_ns = np.concatenate([c["enqueue_mono_ns"][dropped(c)] for c in parts(queue, "enqueue_mono_ns", "flags")])
     for cards in admissions(queue, "packet_bytes"):
         left = cards if drops_take_time else rows_of(cards, ~dropped(cards))
         if len(left["left_ns"]):
-            yield left | {"before_ns": np.append(before, left["left_ns"][:-1])}
-            before = int(left["left_ns"][-1])
+            lost = np.searchsorted(lost_ns, left["came_ns"])
+            of_pairs = np.maximum(np.diff(lost, prepend=lost_before), 0)
+            yield left | {"before_ns": np.append(before, left["left_ns"][:-1]), "lost": of_pairs}
+            before, lost_before = int(left["left_ns"][-1]), int(lost[-1])
 
 
 def _back_to_back(run: Run, queue: Columns) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
@@ -57,7 +64,7 @@ def _back_to_back(run: Run, queue: Columns) -> Iterator[tuple[np.ndarray, np.nda
     full_bytes = wire_bytes(np.array(run.experiment.mtu_bytes + ETHERNET_BYTES))
     for cards in _departures(run, queue):
         gaps, sizes = cards["left_ns"] - cards["before_ns"], wire_bytes(cards["packet_bytes"])
-        waited = cards["came_ns"] < cards["before_ns"]
+        waited = (cards["came_ns"] < cards["before_ns"]) & (cards["lost"] == 0)
         if run.experiment.imported:  # its rate is of bits or of packets
             waited &= sizes == full_bytes
         # With a rate in packets per second, each packet takes the same time.
@@ -89,17 +96,25 @@ def link_facts(run: Run, queue: Columns) -> dict[str, Any]:
 def lateness_ns(run: Run, queue: Columns) -> Counted | None:
     """By how much each packet left later than its arrival, the packets before it and a rate in packets/s allow; None
     without such a rate. A switch that keeps this rate lets a packet leave at once if the last one left, or should have
-    left, at least the time of a packet earlier.
+    left, at least the time of a packet earlier. A packet that was dropped somewhere in the switch may have taken its
+    time before: the least lateness counts.
     """
     pps = run.experiment.rate_pps
     if run.recount is not None or not isinstance(pps, int) or pps < 1:
         return None
     packet_ns, due_ns, late_ns = 10**9 // pps, NEVER_NS, Counted()
     for cards in _departures(run, queue):
-        behind = np.arange(len(cards["came_ns"])) * packet_ns
-        due = behind + np.maximum(np.maximum.accumulate(cards["came_ns"] - behind), due_ns)
-        late_ns.add(np.maximum(cards["left_ns"] - due, 0))
-        due_ns = int(due[-1]) + packet_ns
+        starts = np.flatnonzero(cards["lost"]).tolist()
+        for first, last in pairwise([0, *starts, len(cards["lost"])]):
+            part = rows_of(cards, slice(first, last))
+            if last > first:
+                lost, came_ns, left_ns = (int(part[name][0]) for name in ("lost", "came_ns", "left_ns"))
+                if lost:
+                    due_ns = min(max(due_ns, left_ns), max(due_ns, came_ns) + lost * packet_ns)
+                behind = np.arange(last - first) * packet_ns
+                due = behind + np.maximum(np.maximum.accumulate(part["came_ns"] - behind), due_ns)
+                late_ns.add(np.maximum(part["left_ns"] - due, 0))
+                due_ns = int(due[-1]) + packet_ns
     return late_ns
 
 

@@ -170,6 +170,28 @@ class Collector(Record):
     stranger_datagrams: Count | None = None
 
 
+class Recorder(Record):
+    """Frames recorded at the interfaces into and out of a switch."""
+
+    into: Count | None = _in("into", "frames")
+    into_passed: Count | None = _in("into", "passed")
+    into_drops: Count | None = _in("into", "kernel_drops")
+    out_of: Count | None = _in("out_of", "frames")
+    out_of_passed: Count | None = _in("out_of", "passed")
+    out_of_drops: Count | None = _in("out_of", "kernel_drops")
+    realtime_step_max_ns: Count | None = None
+
+
+class Matching(Record):
+    """Frames into a switch matched with those out of it; `only_behind` came out and never went in."""
+
+    postcards: Count | None = None
+    pairs: Count | None = None
+    only_behind: Count | None = None
+    ambiguous: Count | None = None
+    undecided: Count | None = None
+
+
 class Tracer(Record):
     source: str | None = None
     unknown_fields: list[str] | None = None
@@ -286,6 +308,8 @@ class Documents(Record):
     environment: Environment = Environment()
     traffic: Traffic = Traffic()
     collector: Collector = Collector()
+    recorder: Recorder = Recorder()
+    matching: Matching = Matching()
     tracer: Tracer = Tracer()
     switch: Switch = Switch()
     idle_rtt: IdleRtt = IdleRtt()

@@ -37,7 +37,7 @@ from runs.names import FLOWS_FILE, GOODPUT_FILE, POSTCARDS_FILE, SPEC_FILE, TCP_
 from runs.record import Damage
 from runs.thinned import kept
 
-LEDGER = ("collector", "tracer", "switch", "idle_rtt")
+LEDGER = ("tracer", "switch", "idle_rtt")
 PROGRAM_DOCUMENTS = ("client", "server")  # of runs with programs of the user's own
 # Every raw file that the analysis reads.
 READABLE = (
@@ -91,6 +91,7 @@ def load(directory: Path, damage: Sequence[Damage] = ()) -> Run:
     names = ["environment", "traffic"]
     if not spec.imported:  # an imported run has no ledger
         names += [*LEDGER, *(["traffic_sink"] if has_own_sink else [])]
+        names += ["recorder", "matching"] if spec.is_recorded else ["collector"]
     names += PROGRAM_DOCUMENTS if spec.program else ()
     names += ["idle_rtt_after"] if spec.machines else []
     said = documents.read(directory, names, problems)
@@ -121,6 +122,7 @@ def load(directory: Path, damage: Sequence[Damage] = ()) -> Run:
     if not tcp_raw.present:
         problems.append(f"{TCP_FILE}: missing, so no windows are known; run the experiment again")
     raw = {"postcards": postcards_raw, "tcp": tcp_raw}
+    postcards_raw.clock_step_max_ns = max(postcards_raw.clock_step_max_ns, said.recorder.realtime_step_max_ns or 0)
     bottleneck = said.switch.settings.get(str(said.switch.bottleneck_port), documents.Port())
     start_ns = bottleneck.schedule_start or said.traffic.start_mono_ns or 0
     rate = link_rate.of(spec, directory, start_ns)

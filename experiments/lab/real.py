@@ -66,6 +66,7 @@ class RealKernel(Kernel):
         return time.monotonic_ns() + LEAD_NS + self.plan.durations.connect_ns
 
     def record(self, directory: Path, world: dict[str, Any]) -> None:
+        repetition.match_frames(self.plan, directory)
         results.record(directory, world)
 
     def claim_processors(self) -> dict[str, list[int]]:

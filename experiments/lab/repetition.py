@@ -6,6 +6,7 @@ removes everything afterwards.
 from __future__ import annotations
 
 import contextlib
+import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,7 +18,7 @@ from experiments.lab.kernel import Kernel, ProgressDisplay
 from experiments.lab.run_state import RunStateReader
 from experiments.machine import interface_losses
 from experiments.machine.cell import RUNTIME
-from experiments.plan.configure import configure
+from experiments.plan.configure import SWITCH_ID, configure
 from experiments.plan.repetition_plan import RunPlan
 from experiments.plan.switches import SWITCH_DAEMONS, Switches, in_the_lab
 from experiments.setup import environment, tcp_memory
@@ -27,16 +28,17 @@ from experiments.spec.traffic import PlannedProgram, command, start_all
 from hosts import daemon
 from hosts.traffic import idle_rtt, user_program
 from lib import syscalls
-from lib.errors import RunError
+from lib.errors import InputError, RunError
 from runs import results
 from runs.names import RATE_DIRECTORY, SPEC_FILE
 
 # The order in which daemons are stopped. If nothing failed, the switches have been drained before and stop_sinks has
 # ended the sinks, so nothing is left to record. A congestion control is removed last, after its sockets. Stopping a
 # daemon that was never started does nothing: a run has at most one of the two sinks, and may have another switch.
+RECORDER = "recorder"
 SINKS = ("iperf_servers", "traffic_sink")
 DAEMONS = (
-    "tcp_trace", *SINKS, "collector", *SWITCH_DAEMONS, "softswitch", "congestion_control",
+    "tcp_trace", *SINKS, "collector", RECORDER, *SWITCH_DAEMONS, "softswitch", "congestion_control",
 )  # fmt: skip
 USER_SERVER = "user_server"  # the server of TRAFFIC=program
 STOP_S = 10.0
@@ -70,6 +72,8 @@ def _run(plan: RunPlan, directory: Path, kernel: Kernel) -> None:
             progress.phase("preparing hosts, starting programs")
             with timed(phases, "start"):
                 kernel.start_programs(directory)
+                if plan.recorded_ns is not None:
+                    start_recorder(plan.network.switch, directory)
             kernel.settle(division)
             program = directory / plan.setup["p4_json"] if "p4_json" in plan.setup else None
             with in_the_lab(
@@ -99,6 +103,7 @@ def _run(plan: RunPlan, directory: Path, kernel: Kernel) -> None:
                 with timed(phases, "drain"):
                     wait_until_idle(switches, plan.durations.round_trip_ns)
                     stop_sinks(switches, plan.durations.round_trip_ns, kernel)
+                    time.sleep((plan.recorded_ns or 0) / 1e9)  # then a frame that has not come out was dropped
                     kernel.align()
                     world["frames_lost_in_backlog"] = interface_losses.lost(namespaces)
                     world["tcp_memory_pressures"] = tcp_memory.pressures((SENDER.name, RECEIVER.name))
@@ -111,6 +116,29 @@ def _run(plan: RunPlan, directory: Path, kernel: Kernel) -> None:
         except SwitchError as error:
             raise RunError(str(error), *stop_all(ABORT_S)) from None
     kernel.record(directory, world | {"phases_s": phases})
+
+
+def start_recorder(namespace: str, directory: Path) -> None:
+    """Records the frames into and out of the switch (hosts/recorder.py). Raises RunError."""
+    interfaces = ["--into", SENDER.switch_interface, "--out-of", RECEIVER.switch_interface]
+    words = [sys.executable, "-m", "hosts.recorder", *interfaces, "--directory", str(directory)]
+    try:
+        daemon.start(RECORDER, topology.inside(namespace, *words), RUNTIME, directory / "logs")
+    except daemon.DaemonError as error:
+        raise RunError(str(error)) from None
+
+
+def match_frames(plan: RunPlan, directory: Path) -> None:
+    """Makes the postcards of a switch whose frames were recorded. Raises RunError."""
+    if plan.recorded_ns is None:
+        return
+    from analysis.matching import recorded
+
+    ports = plan.settings.ports
+    try:
+        recorded.make_postcards(directory, recorded.Watched(SWITCH_ID, ports.sender, ports.receiver, plan.recorded_ns))
+    except (InputError, OSError) as error:
+        raise RunError(f"the packets before and behind the switch cannot be matched: {error}") from None
 
 
 @contextlib.contextmanager

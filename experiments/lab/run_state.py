@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.plan.switches import Counters, Switches, packets_waiting
+from experiments.spec.topology import LINE_TO_SENDER
 
 LOG_TAIL_BYTES = 4096
 
@@ -23,8 +24,8 @@ class RunState:
     """
 
     throughput_bps: float
-    depth_packets: int
-    drops: int
+    depth_packets: int | None  # None, likewise `drops`: no counters
+    drops: int | None
     postcards_received: int
     postcards_missing: int
     trace_records: int
@@ -41,20 +42,26 @@ class RunStateReader:
         self.switches = switches
         self.logs = logs
         self.last_mono_ns = time.monotonic_ns()
-        self.last_bytes = bytes_out(switches.read_counters(), switches.ports.receiver)
+        self.last_bytes = self._bytes_out(switches.read_counters())
+
+    def _bytes_out(self, counters: Counters) -> int:
+        line = self.switches.line
+        if counters or not line:
+            return bytes_out(counters, self.switches.ports.receiver)
+        return line.stats()[f"port.{LINE_TO_SENDER}.rx_bytes"]
 
     def take(self) -> RunState:
         counters, now_ns = self.switches.read_counters(), time.monotonic_ns()
         bottleneck = self.switches.ports.receiver
-        now_bytes = bytes_out(counters, bottleneck)
+        now_bytes = self._bytes_out(counters)
         throughput_bps = 8e9 * (now_bytes - self.last_bytes) / max(1, now_ns - self.last_mono_ns)
         self.last_mono_ns, self.last_bytes = now_ns, now_bytes
-        drops = [counters[name].get(bottleneck) for name in ("arrival_drops", "departure_drops")]
+        drops = [counters[name].get(bottleneck) for name in ("arrival_drops", "departure_drops") if counters]
         collector, tracer = last_object(self.logs / "collector.log"), last_object(self.logs / "tcp_trace.log")
         return RunState(
             throughput_bps=throughput_bps,
             depth_packets=packets_waiting(counters),
-            drops=sum(count.packets for count in drops if count),
+            drops=sum(count.packets for count in drops if count) if counters else None,
             postcards_received=int(collector.get("received", 0)),
             postcards_missing=int(collector.get("missing", 0)),
             trace_records=int(tracer.get("stored", 0)),

@@ -122,7 +122,7 @@ class VirtualLab(ParallelLab):
                 busy = busy_program(plan, error.busy_began_s, directory)
                 raise RunError(*outcome_lines(directory), *(busy or failed(error, job))) from None
             phases["machine"] = round(time.monotonic() - begin_s - phases["plan"], 3)
-        record(directory, job, phases, pace)
+        record(directory, job, phases, pace, plan)
 
 
 def machine_job(plan: RunPlan, directory: Path, processor: int | None, kernel: Path = BUILD) -> MachineJob:
@@ -219,11 +219,12 @@ class Pace:
         return (last_s - first_s) / (to_s - from_s) if to_s > from_s else None
 
 
-def record(directory: Path, job: MachineJob, phases: dict[str, float], pace: Pace) -> None:
+def record(directory: Path, job: MachineJob, phases: dict[str, float], pace: Pace, plan: RunPlan) -> None:
     """Writes environment.json with facts from inside and outside. Raises RunError if the inside reports a failure."""
     outcome = read_json(directory / virtual_inside.OUTCOME)
     if "world" not in outcome:
         raise RunError(*outcome_lines(directory) or [f"the virtual machine left no result: see {job.console}"])
+    repetition.match_frames(plan, directory)
     inside = outcome["world"]
     virtual_machine = {
         "kernel": read_json(job.kernel.with_name(KERNEL_JSON.name)),

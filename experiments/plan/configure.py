@@ -135,14 +135,9 @@ def configure(switches: Switches, settings: SwitchSettings, attached: Attached =
     else:
         for port, queue in settings.queues.items():
             ports.setdefault(port, DesiredPort(str(port))).queue = queue
-    if switches.line:
-        _set_delay_line(switches.line, settings, attached)
     if settings.rate_schedule:
         switches.scheduled().set_schedule(BOTTLENECK, settings.rate_schedule)
-    if settings.loss:
-        switches.impaired().set_loss(switches.bottleneck_link, settings.loss, settings.loss_seed)
-    if settings.jitter:
-        switches.impaired().set_jitter(switches.bottleneck_link, settings.jitter, settings.jitter_seed)
+    _set_path_behind(switches, settings, attached)
     for (table, action), arguments in settings.policy_parameters.items():
         measured.write_default(table, ProgramEntry(action, arguments))
     for words in settings.queue_requests:
@@ -155,10 +150,17 @@ def configure(switches: Switches, settings: SwitchSettings, attached: Attached =
 
 
 def _configure_watched(switches: Switches, settings: SwitchSettings, attached: Attached) -> None:
-    """Makes the soft switch ready with a program or a queue without our policies and postcards: its core makes the
-    postcards.
+    """Makes a switch ready with a program or a queue without our policies and postcards. The soft switch's core makes
+    the postcards; of another switch, frames are recorded before and behind it.
     """
-    switch, program = switches.scheduled(), settings.program
+    program = settings.program
+    if program and not isinstance(switches.measured, SoftSwitch):
+        for port, queue in settings.queues.items():
+            switches.measured.set_queue(port, queue)
+        _set_path_behind(switches, settings, attached)
+        switches.measured.install(program.requests)
+        return
+    switch = switches.scheduled()
     _set_links(switch, settings)
     if program:
         switch.set_port(settings.ports.receiver, **program.limit)
@@ -169,10 +171,7 @@ def _configure_watched(switches: Switches, settings: SwitchSettings, attached: A
     switch.set_flows(settings.flow_settings)
     if settings.rate_schedule:
         switch.set_schedule(settings.ports.receiver, settings.rate_schedule)
-    if settings.loss:
-        switch.set_loss(settings.ports.receiver, settings.loss, settings.loss_seed)
-    if settings.jitter:
-        switch.set_jitter(settings.ports.receiver, settings.jitter, settings.jitter_seed)
+    _set_path_behind(switches, settings, attached)
     if settings.random_seed is not None:
         switch.request("random", "seed", settings.random_seed)
     collector = replace(attached.collector, port=settings.ports.collector)
@@ -194,6 +193,16 @@ def _set_qdisc(qdisc: Qdisc) -> None:
     except commands.TuneError as error:
         said = f"tc says: {error.first}" if isinstance(error, commands.CommandError) else error
         raise RunError(f"QUEUE=linux:{' '.join(qdisc.words)}: {said}") from None
+
+
+def _set_path_behind(switches: Switches, settings: SwitchSettings, attached: Attached) -> None:
+    """The delay line, if there is one, and the link's losses and jitter."""
+    if switches.line:
+        _set_delay_line(switches.line, settings, attached)
+    if settings.loss:
+        switches.impaired().set_loss(switches.bottleneck_link, settings.loss, settings.loss_seed)
+    if settings.jitter:
+        switches.impaired().set_jitter(switches.bottleneck_link, settings.jitter, settings.jitter_seed)
 
 
 def _set_links(switch: SoftSwitch, settings: SwitchSettings) -> None:

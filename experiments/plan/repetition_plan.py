@@ -70,6 +70,7 @@ class RunPlan:
     machine_seed: int
     kernel_names: Mapping[str, str]
     kernel_parameters: Mapping[str, str]
+    recorded_ns: int | None = None  # the longest stay in the queue, if frames are recorded before and behind the switch
 
     def variables(self, directory: Path) -> dict[str, Any]:
         """The playbooks' variables of a run in `directory`."""

@@ -51,6 +51,7 @@ MOST_WINDOW_BYTES = 256 << 20
 # The sender's NIC rate before a switch that reads frames from a ring. BMv2's ring has room for 32 frames, and without a
 # rate a burst would arrive in the same ns of virtual time.
 NIC_BPS = 100 * 10**9
+THREADS_WAIT_NS = 500_000_000
 LINES = "lines"  # the inventory's group of delay lines
 # The fields of the spec that roles read, beside `traffic`, `groups` and `transfers`. They read bdp_packets only if
 # netem makes the delay.
@@ -102,7 +103,13 @@ def plan_run(spec: Experiment, repetition: int, bpf: BpfPrograms = NO_PROGRAMS) 
         machine_seed=(spec.seed or 0) * 1_000_003 + repetition,
         kernel_names=dict(bpf.names),
         kernel_parameters=pacing.kernel_parameters(spec.pacing_of_host),
+        recorded_ns=longest_stay_ns(spec) if spec.is_recorded else None,
     )
+
+
+def longest_stay_ns(spec: Experiment) -> int:
+    """Twice the time of a full queue, for recirculated packets, and that of a switch whose threads wait."""
+    return round(2 * spec.buffer_packets * spec.packet_ns) + THREADS_WAIT_NS
 
 
 def network(spec: Experiment) -> Network:
@@ -122,18 +129,21 @@ def inventory_groups(spec: Experiment) -> list[str]:
     """The groups of the inventory that take part in the run."""
     can = TARGETS[spec.target].capabilities
     line = [] if can.links or can.front_panel else [LINES]
-    return [spec.target, *line, "collectors", "senders", "receivers"]
+    collector = [] if spec.is_recorded else ["collectors"]
+    return [spec.target, *line, *collector, "senders", "receivers"]
 
 
 def queue(spec: Experiment, port: int) -> Queue:
-    """The queue of a port, if the switch has its own queues. The queue's limit is far above the policy's threshold:
-    only the P4 program drops, and it reports every drop. The ports of postcards and ACKs have no rate.
+    """The queue of a port (as the lab numbers it), if the switch has its own queues. The queue's limit is far above the
+    policy's threshold: only the P4 program drops, and it reports every drop. A whole program of the user's has BUF as
+    the queue's limit. The ports of postcards and ACKs have no rate.
     """
     if port != BOTTLENECK:
         return Queue(limit_packets=demand.pool_packets(spec))
+    limit = spec.buffer_packets if spec.has_own_program else demand.pool_packets(spec)
     if spec.rate_pps is not None:
-        return Queue(rate_pps=spec.rate_pps, limit_packets=demand.pool_packets(spec))
-    return Queue(rate_bps=spec.rate_bps, limit_packets=demand.pool_packets(spec))
+        return Queue(rate_pps=spec.rate_pps, limit_packets=limit)
+    return Queue(rate_bps=spec.rate_bps, limit_packets=limit)
 
 
 def _has_own_process(spec: Experiment) -> bool:
@@ -253,6 +263,7 @@ class _Repetition:
     def _settings(self) -> SwitchSettings:
         """The switches' settings. With DELAY=tc the links have no delay: netem on one host has the whole RTT."""
         spec = self.spec
+        ports = own_program.ports(spec.p4)
         forth_ns, back_ns = (0, 0) if spec.delay == "tc" else (spec.least_forth_ns, spec.least_back_ns)
         long_flows = sum(group.flows for group in spec.long)
         of_flows = tuple(
@@ -277,7 +288,7 @@ class _Repetition:
             rate_bps=spec.rate_bps,
             forth_ns=forth_ns,
             back_ns=back_ns,
-            queues={host.port: queue(spec, host.port) for host in HOSTS},
+            queues={number: queue(spec, host.port) for number, host in zip(ports, HOSTS, strict=True)},
             policy=policy(spec),
             flow_settings=of_flows + of_paths + of_acks,
             shared_links_bps=paths.links_bps(spec),
@@ -294,7 +305,7 @@ class _Repetition:
             queue_requests=own_p4.queue_requests(spec.p4, BOTTLENECK) if spec.p4 else (),
             random_seed=self._link_seed("P4") if spec.p4 else None,
             program=_own_program(spec),
-            ports=own_program.ports(spec.p4),
+            ports=ports,
             qdisc=Qdisc(tuple(spec.queue.split()), spec.mtu_bytes) if spec.queue else None,
         )
 
@@ -444,7 +455,8 @@ class _Repetition:
         if ports == Ports():
             return {}
         named = zip(ports, (SENDER, RECEIVER, COLLECTOR), strict=True)
-        return {"switch_ports": [f"{number}={host.switch_interface}" for number, host in named]}
+        name = "switch_ports" if self.spec.target == "soft" else "bmv2_ports"  # switch_ports are also the delay line's
+        return {name: [f"{number}={host.switch_interface}" for number, host in named]}
 
     def _port_tcp(self) -> dict[str, list[str]]:
         """INITCWND and ACKS of groups. The hosts identify a group by the ports of its servers."""

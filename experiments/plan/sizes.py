@@ -38,6 +38,7 @@ MOST_TRACER_PERIOD_S = 0.25  # at most: the raw file promises a block per second
 BASE_MIB = 320  # of a virtual machine, for the kernel, Python programs, page cache, and BASE_STATE_MIB
 BASE_STATE_MIB = 16  # of registers and tables of the P4 program
 SWITCH_RINGS_MIB = 3 * 64  # if the switch is a process
+RECORDER_MIB = 48  # two rings of 8 MiB, and Python
 OTHER_SWITCH_MIB = 256  # a switch that is not ours: BMv2's threads and Thrift, and our control plane's modules
 
 
@@ -72,6 +73,7 @@ def sizes(spec: Experiment) -> Sizes:
         + rings_mib
         + (other_bytes + tcp_bytes >> 20)
         + (OTHER_SWITCH_MIB if spec.target != "soft" else 0)
+        + (RECORDER_MIB if spec.is_recorded else 0)
         + (programs.MEMORY_MIB if spec.program else 0)
         + _state_mib(spec),
     )

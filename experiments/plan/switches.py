@@ -20,7 +20,7 @@ from experiments.machine.cell import RUNTIME
 from experiments.plan import clock_join
 from experiments.spec import topology
 from experiments.spec.lab_ports import Ports
-from experiments.spec.topology import HOSTS, LINE_TO_RECEIVER, LINE_TO_SENDER, RECEIVER
+from experiments.spec.topology import LINE_TO_RECEIVER, LINE_TO_SENDER, RECEIVER
 from lib import syscalls
 
 BOTTLENECK = RECEIVER.port
@@ -39,6 +39,7 @@ class Switches:
     links: SoftSwitch | None
     ports: Ports = LAB_PORTS
     watched_by_core: bool = False  # the soft switch itself watches the queue, not our P4 program
+    recorded: bool = False  # nothing in the switch counts: frames are recorded before and behind it
 
     @property
     def line(self) -> SoftSwitch | None:
@@ -63,7 +64,11 @@ class Switches:
         return self.links
 
     def read_counters(self) -> Counters:
-        """P4 counters of the measured switch; its own, with the same names, if it watches the queue itself."""
+        """P4 counters of the measured switch; its own, with the same names, if it watches the queue itself; none if
+        frames are recorded.
+        """
+        if self.recorded:
+            return {}
         if self.watched_by_core and isinstance(self.measured, SoftSwitch):
             return self.measured.watched()
         return self.measured.counters()
@@ -79,9 +84,11 @@ class Switches:
         return asdict(self.measured.program())
 
     def clock(self) -> dict[str, int] | None:
-        """The offset of the measured switch's clock now; None if it is CLOCK_MONOTONIC, or cannot be read."""
+        """The offset of the measured switch's clock now; None if it is CLOCK_MONOTONIC, cannot be read, or stamps
+        nothing.
+        """
         read_us = getattr(self.measured, "clock_us", None)
-        if read_us is None:
+        if read_us is None or self.recorded:
             return None
         return asdict(clock_join.measure(lambda: 1000 * read_us()[0], self.measured.capabilities.time_step_ns))
 
@@ -101,7 +108,7 @@ class Switches:
         }
         if isinstance(measured, SoftSwitch):
             return state | _soft_state(measured, list(self.ports))
-        settings = {str(host.port): asdict(measured.queue(host.port)) for host in HOSTS}
+        settings = {str(port): asdict(measured.queue(port)) for port in self.ports}
         line = self.line
         ports = [LINE_TO_SENDER, LINE_TO_RECEIVER]
         about = {"line": _soft_state(line, ports) | {"stats": line.stats()}} if line else {}
@@ -121,8 +128,8 @@ class Switches:
         return self.links.lateness(self.bottleneck_link) if self.links else []
 
     def queue_length(self) -> int:
-        """Packets in the bottleneck queue now."""
-        return packets_waiting(self.read_counters())
+        """Packets in the bottleneck queue now; 0 if nothing counts them."""
+        return packets_waiting(self.read_counters()) or 0
 
     def frames_moved(self) -> dict[str, int]:
         """Counters that change only if a frame passes the links."""
@@ -136,8 +143,12 @@ def plain(counters: Counters) -> dict[str, dict[str, dict[str, int]]]:
     return {name: {str(at): asdict(count) for at, count in cells.items()} for name, cells in counters.items()}
 
 
-def packets_waiting(counters: Counters) -> int:
-    """Packets in watched queues, by the P4 program's counters: those that arrived and have caused no postcard yet."""
+def packets_waiting(counters: Counters) -> int | None:
+    """Packets in watched queues, by the P4 program's counters: those that arrived and have caused no postcard yet.
+    None: there are no such counters.
+    """
+    if not counters:
+        return None
     names = ("arrivals", "postcards_made")
     arrived, reported = (sum(count.packets for count in counters[name].values()) for name in names)
     return max(0, arrived - reported)
@@ -165,4 +176,4 @@ def in_the_lab(
         with syscalls.in_network_namespace(topology.netns(namespace)):
             measured = connect(target, TARGETS[target].address, program)
         with measured:
-            yield Switches(measured, soft)
+            yield Switches(measured, soft, ports, recorded=watched_by_core)

@@ -108,9 +108,11 @@ def without_meaning(words: Words, host: Host) -> Iterator[Error]:
     for key, problem in own_program.wrong(spec, words.given):
         yield Error(key, problem)
     whole = spec.p4 is not None and spec.p4.parameters is None
-    if whole and (spec.target != "soft" or on_testbed(words, host)):
-        yield Error("p4", "is a whole program, whose queue only the soft switch watches; allowed: with TARGET=soft, "
-                    "in the lab of one machine")  # fmt: skip
+    if whole and on_testbed(words, host):
+        yield Error("p4", "is a whole program, whose queue is watched in the lab only; allowed: in the lab of one "
+                    "machine")  # fmt: skip
+    if whole and spec.target != "soft" and (spec.scheduler or "fifo") != "fifo":
+        yield Error("scheduler", f"is of the soft switch; {who} has one queue here; allowed: no SCHEDULER")
     other_mode = spec.mode != own_p4.KEPT_MODE or ("p4" in words.given and words.given.get("mode") in own_p4.SHELF)
     if spec.p4 and (other_mode or spec.target not in POLICY_TARGETS or spec.switch == SIMULATOR):
         yield Error("p4/mode", "replaces the policy of our P4 program; allowed: with MODE=tail-drop (BUF is its "

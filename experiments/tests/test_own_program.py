@@ -97,7 +97,7 @@ def test_program__that_forwards_nothing_has_only_drops_at_arrival(tmp_path: Path
         ({"p4": "template", "ports": "1,2"}, "ports"),
         ({"scheduler": "strict"}, "scheduler"),
         ({"p4": PROGRAM, "addresses": "10.0.0.1=sender"}, "addresses"),
-        ({"p4": PROGRAM, "target": "bmv2"}, "p4"),
+        ({"p4": PROGRAM, "target": "bmv2", "scheduler": "strict"}, "scheduler"),
     ],
 )
 def test_key__that_has_no_meaning_is_refused(given: dict[str, str], key: str) -> None:
@@ -116,6 +116,16 @@ def test_check__says_of_tables_what_a_run_would(tmp_path: Path, capsys: pytest.C
     (tmp_path / "commands.txt").write_text("".join(f"mirroring_add {number} 1\n" for number in range(2, 70)))
     assert main(["p4", "check", *given]) == 1
     assert capsys.readouterr().err.startswith("error: commands.txt:65: mirroring_add: ")
+
+
+def test_program__on_bmv2_is_recorded_and_needs_no_collector(tmp_path: Path) -> None:
+    link = {**LINK, "buf": "9bdp"}
+    plan = plan_run(resolved(p4=PROGRAM, target="bmv2", tables=tables(tmp_path, 7, 3), ports="7,3", **link), 1)
+    assert (plan.recorded_ns or 0) > 2 * 9 * 10_000_000
+    assert "collectors" not in plan.setup["run_groups"].split(":")
+    assert plan.setup["bmv2_ports"][:2] == ["7=to_sender", "3=to_receiver"]
+    limit = {port: queue.limit_packets for port, queue in plan.settings.queues.items()}
+    assert limit[3] == resolved(**link).buffer_packets != limit[7]
 
 
 def test_addresses__that_the_file_does_not_have_are_refused(tmp_path: Path) -> None:

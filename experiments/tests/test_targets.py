@@ -125,3 +125,28 @@ def test_run__on_bmv2_in_virtual_time_is_exact(tmp_path: Path) -> None:
     assert (summary["valid"], summary["clock"], summary["lab"]["target"]) == (True, "virtual", "bmv2")
     assert summary["fidelity"]["depth_mismatches"] == 0 < summary["fidelity"]["depths"]
     assert summary["fidelity"]["clock_uncertainty_ns"] < 1000
+
+
+@pytest.mark.serial
+@pytest.mark.virtual
+@pytest.mark.skipif(not host.tool("simple_switch"), reason="no simple_switch on the PATH (docs/target-bmv2.md)")
+def test_run__of_a_whole_program_on_bmv2_accounts_for_every_frame(tmp_path: Path) -> None:
+    """Our program stands for a user's. Its own postcards are off, and its policy drops at 20 packets."""
+    tables = tmp_path / "commands.txt"
+    tables.write_text(
+        "table_add forward send_to 02:bf:00:00:00:01 => 7\ntable_add forward send_to 02:bf:00:00:00:02 => 5\n"
+        "table_add queue_policy tail_drop 5 => 20 0\n"
+    )
+    words = [f"{key.upper()}={value}" for key, value in (BMV2 | {"clock": "virtual"}).items()]
+    own = [f"P4={CHECKOUT / 'p4src/build/bufferscope.json'}", f"TABLES={tables}", "PORTS=7,5", "BUF=100p"]
+    done = subprocess.run(
+        [sys.executable, "-m", "bufferscope", "experiment", *words, *own, "DURATION=1s", "WARMUP=0.5s",
+         "--results", str(tmp_path)],
+        cwd=CHECKOUT, capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    summary = json.loads((tmp_path / "latest/rep-1/summary.json").read_text())
+    ledger, depth = summary["ledger"], summary["queue_depth_packets"]["max"]
+    assert ledger["frames_recorded_into"] == ledger["postcards_rows"] > ledger["frames_recorded_out_of"] > 1000
+    assert (summary["drops"] > 0, ledger["frames_only_behind"], depth) == (True, 0, 20)
+    assert summary["fidelity"]["absent"].keys() >= {"policy", "threshold", "queue_id"}
