@@ -85,7 +85,7 @@ class Recording:
         return {"frames": self.frames, "kernel_drops": drops, "passed": passed}
 
     def _passed(self) -> int:
-        lines = Path("/proc/self/net/dev").read_text().splitlines()
+        lines = Path("/proc/thread-self/net/dev").read_text().splitlines()
         counters = next(
             rest.split() for line in lines for name, _, rest in [line.partition(":")] if name.strip() == self._interface
         )

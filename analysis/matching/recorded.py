@@ -22,7 +22,7 @@ from wire import wire
 
 CARD = wire.POSTCARD.const
 ROWS_PER_BLOCK = 5_000
-READ_BYTES = 16 << 20
+READ_BYTES = 4 << 20
 ROW_BYTES = 160  # as many as hosts/recorder.py keeps of a frame
 MAGIC_AND_VERSION = bytes.fromhex("4d3cb2a102000400")  # pcap in ns, little-endian
 FILE_HEADER_BYTES, FRAME_HEADER = 24, struct.Struct("<IIII")  # seconds, nanoseconds, captured, length

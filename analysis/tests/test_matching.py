@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from analysis.matching import recorded
 from analysis.matching.depths import with_depths
 from analysis.matching.match import ECN_CE, Limits, Matcher
+from analysis.measure import wall_clock
 from analysis.read.columns import Columns, joined, rows_of, slabs
 from analysis.read.postcards import NEVER_NS
 from analysis.read.raw import load_postcards
@@ -138,3 +140,28 @@ def write(path: Path, packets: list[tuple[int, bytes]]) -> None:
         for time_ns, frame in packets:
             kept = frame[: recorder.SNAP_BYTES]
             file.write(recorder.PCAP_FRAME.pack(*divmod(time_ns, 10**9), len(kept), len(frame)) + kept)
+
+
+@pytest.mark.parametrize("takes_link_time", [True, False])
+def test_lateness__allows_for_packets_that_were_dropped_in_the_switch(takes_link_time: bool) -> None:
+    """A switch at 1000 packets/s that is on time. It drops some packets, before or after they took their time."""
+    draw = np.random.default_rng(5)
+    came = np.cumsum(draw.integers(500_000, 1_400_000, 2000))
+    lost, left, due = draw.random(2000) < 0.1, [], 0
+    for now, is_lost in zip(came.tolist(), lost.tolist(), strict=True):
+        left.append(max(now, due))
+        if takes_link_time or not is_lost:
+            due = left[-1] + 1_000_000
+    cards = {
+        "enqueue_mono_ns": came, "sojourn_ns": np.where(lost, 0, np.array(left) - came),
+        "flags": np.where(lost, CARD["POSTCARD_DROPPED"] | CARD["POSTCARD_AT_INGRESS"], 0),
+        "packet_bytes": np.full(2000, 1514),
+    }  # fmt: skip
+    run = SimpleNamespace(
+        experiment=SimpleNamespace(rate_pps=1000, packet_ns=1e6, is_recorded=True, mtu_bytes=1500, imported=None),
+        recount=None,
+    )
+    late = wall_clock.lateness_ns(run, cards)
+    assert (late.max, len(late)) == (0, np.count_nonzero(~lost))
+    facts = wall_clock.link_facts(run, cards)
+    assert (facts["rate_error_fraction"], facts["gap_error_max_ns"]) == (0, 0)
