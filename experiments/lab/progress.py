@@ -42,10 +42,12 @@ class RunProgress(Terminal):
 
 def describe(state: RunState) -> str:
     """One line: throughput, queue, drops, postcards, trace, lateness."""
-    of_queue = f"queue {state.depth_packets} packets, {state.drops} drops so far, "
+    of_queue = (
+        f"queue {state.depth_packets} packets, {state.drops} drops so far, "
+        f"postcards {state.postcards_received} ({state.postcards_missing} missing), "
+    )
     return (
         f"{state.throughput_bps / 1e6:.1f} Mb/s, {'' if state.depth_packets is None else of_queue}"
-        f"postcards {state.postcards_received} ({state.postcards_missing} missing), "
         f"trace {state.trace_records} ({state.trace_lost} lost), "
         f"late p99 {state.lateness_p99_us:.0f} us"
     )
