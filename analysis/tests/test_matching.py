@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -157,11 +158,12 @@ def test_lateness__allows_for_packets_that_were_dropped_in_the_switch(takes_link
         "flags": np.where(lost, CARD["POSTCARD_DROPPED"] | CARD["POSTCARD_AT_INGRESS"], 0),
         "packet_bytes": np.full(2000, 1514),
     }  # fmt: skip
-    run = SimpleNamespace(
+    run: Any = SimpleNamespace(
         experiment=SimpleNamespace(rate_pps=1000, packet_ns=1e6, is_recorded=True, mtu_bytes=1500, imported=None),
         recount=None,
     )
     late = wall_clock.lateness_ns(run, cards)
+    assert late is not None
     assert (late.max, len(late)) == (0, np.count_nonzero(~lost))
     facts = wall_clock.link_facts(run, cards)
     assert (facts["rate_error_fraction"], facts["gap_error_max_ns"]) == (0, 0)
