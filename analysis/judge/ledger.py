@@ -143,6 +143,7 @@ def _collector_entries(run: Run) -> Entries:
         "frames_recorded_out_of": recorder.out_of,
         "frames_matched": total((matching.pairs, matching.only_behind)),
         "frames_only_behind": matching.only_behind,
+        "frames_changed": matching.changed,
         "frames_ambiguous": matching.ambiguous,
         "frames_undecided": matching.undecided,
         "recorder_drops": total((recorder.into_drops, recorder.out_of_drops)),
@@ -433,7 +434,7 @@ _COUNTERS = {
         "recorder_drops": "frames were dropped by the kernel before the recorder read its rings: lower RATE",
     },
     "matching": {
-        "postcards_matched": "", "frames_matched": "", "frames_ambiguous": "",
+        "postcards_matched": "", "frames_matched": "", "frames_changed": "", "frames_ambiguous": "",
         "frames_only_behind": "frames came out of the switch that never went in: its program made or changed them, and "
         "no depth counts them",
         "frames_undecided": "frames may have left the switch after the end of the recording: they count as dropped",

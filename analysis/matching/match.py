@@ -9,7 +9,7 @@ before it, and equal packets leave in the order in which they arrived.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +22,8 @@ KEY = (
     "src_addr_hi", "src_addr_lo", "dst_addr_hi", "dst_addr_lo", "src_port", "dst_port", "ip_protocol", "ip_id",
     "tcp_seq", "tcp_ack", "tcp_flags", "payload_bytes", "options_digest",
 )  # fmt: skip
+# A program may write into the IP id. Packets that nothing else matches are compared without it.
+KEYS = {"_key": KEY, "_key_without_id": tuple(name for name in KEY if name != "ip_id")}
 ECN_CE = 3
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2^64 divided by the golden ratio, odd
 
@@ -46,6 +48,7 @@ class Matcher:
 
     pairs = drops = marks = only_behind = 0
     ambiguous = 0  # departures with several equal arrivals
+    changed = 0  # of the pairs: those whose IP id was changed
     undecided = 0  # of the drops: arrivals that may have left after the end of the recording
 
     def __init__(self, before: Iterable[Columns], behind: Iterable[Columns], limits: Limits) -> None:
@@ -84,11 +87,8 @@ class Matcher:
         if part is None or not len(part["time_ns"]):
             return
         rows = len(part["time_ns"])
-        part = part | {
-            "_key": keys(part),
-            "departure_ns": np.full(rows, NEVER_NS),
-            "marked": np.zeros(rows, dtype=bool),
-        }
+        of_pair = {"departure_ns": np.full(rows, NEVER_NS), "marked": np.zeros(rows, dtype=bool)}
+        part = part | {name: keys(part, fields) for name, fields in KEYS.items()} | of_pair
         self._waiting = joined(self._waiting, part) if self._waiting else part
 
     def _decided(self, until_ns: int) -> Columns:
@@ -99,7 +99,7 @@ class Matcher:
         ready, self._waiting = rows_of(self._waiting, slice(count)), rows_of(self._waiting, slice(count, None))
         if not len(self._waiting["time_ns"]):
             self._waiting = {}
-        del ready["_key"]
+        ready = {name: column for name, column in ready.items() if name not in KEYS}
         ready["dropped"] = ready["departure_ns"] == NEVER_NS
         self.drops += int(np.count_nonzero(ready["dropped"]))
         self.pairs += int(np.count_nonzero(~ready["dropped"]))
@@ -112,43 +112,54 @@ class Matcher:
         arrival = np.full(len(left_ns), -1)
         if not self._waiting:
             return arrival < 0
-        free = np.flatnonzero(self._waiting["departure_ns"] == NEVER_NS)
-        free = free[np.argsort(self._waiting["_key"][free], kind="stable")]
-        free_keys, wanted = self._waiting["_key"][free], keys(departures)
-        first, last = (np.searchsorted(free_keys, wanted, side) for side in ("left", "right"))
-        _, group, of_group = np.unique(wanted, return_inverse=True, return_counts=True)
-        one = (last - first == 1) & (of_group[group] == 1)
-        arrival[one] = free[first[one]]
-        arrival[one & ~self._may_be(arrival, left_ns)] = -1
-        self._tell_apart(arrival, left_ns, np.flatnonzero((last > first) & ~one), group, (free, first, last))
-        paired = np.flatnonzero(arrival >= 0)
-        if len(paired):
+        for name, fields in KEYS.items():
+            alone = np.flatnonzero(arrival < 0)
+            if not len(alone):
+                break
+            self._pair_by(name, arrival, left_ns, alone, keys(rows_of(departures, alone), fields))
+            paired = alone[arrival[alone] >= 0]
             rows = arrival[paired]
+            self.changed += len(paired) if fields != KEY else 0
             self._waiting["departure_ns"][rows] = left_ns[paired]
             came_marked = self._waiting["ecn"][rows] == ECN_CE
             self._waiting["marked"][rows] = (departures["ecn"][paired] == ECN_CE) & ~came_marked
-            self._sojourn_ns = int(left_ns[paired[-1]] - self._waiting["time_ns"][rows[-1]])
+        paired = np.flatnonzero(arrival >= 0)
+        if len(paired):
+            self._sojourn_ns = int(left_ns[paired[-1]] - self._waiting["time_ns"][arrival[paired[-1]]])
         return arrival < 0
+
+    def _pair_by(self, name: str, arrival: np.ndarray, left_ns: np.ndarray, alone: np.ndarray, of: np.ndarray) -> None:
+        """Sets `arrival` of the departures `alone`, whose keys are `of`, to packets that wait with this key."""
+        free = np.flatnonzero(self._waiting["departure_ns"] == NEVER_NS)
+        free = free[np.argsort(self._waiting[name][free], kind="stable")]
+        first, last = (np.searchsorted(self._waiting[name][free], of, side) for side in ("left", "right"))
+        _, group, of_group = np.unique(of, return_inverse=True, return_counts=True)
+        one = (last - first == 1) & (of_group[group] == 1)
+        certain, rows = alone[one], free[first[one]]
+        may_be = self._may_be(rows, left_ns[certain])
+        arrival[certain[may_be]] = rows[may_be]
+        several = np.flatnonzero((last > first) & ~one)
+        equal = ((alone[at], free[first[at] : last[at]], int(group[at])) for at in several.tolist())
+        self._tell_apart(arrival, left_ns, alone[several], equal)
 
     def _may_be(self, arrival: np.ndarray, left_ns: np.ndarray) -> np.ndarray:
         sojourn_ns = left_ns - self._waiting["time_ns"][arrival]
         return (sojourn_ns >= self._limits.least_ns) & (sojourn_ns <= self._limits.most_ns)
 
     def _tell_apart(
-        self, arrival: np.ndarray, left_ns: np.ndarray, several: np.ndarray, group: np.ndarray,
-        candidates: tuple[np.ndarray, np.ndarray, np.ndarray],
+        self, arrival: np.ndarray, left_ns: np.ndarray, several: np.ndarray,
+        equal: Iterable[tuple[int, np.ndarray, int]],
     ) -> None:  # fmt: skip
-        """Chooses the arrivals of the departures `several`, which have equal fields with others. `group`: a number for
-        the fields of each departure. `candidates`: arrivals, and the first and last of each departure's among them.
+        """Chooses the arrivals of the departures `several`, which have equal fields with others. `equal`: each of these
+        departures, the arrivals with its fields in order, and a number for its fields.
         """
-        came_ns, (free, first, last) = self._waiting["time_ns"], candidates
+        came_ns = self._waiting["time_ns"]
         certain = np.flatnonzero(arrival >= 0)
         certain_before = np.searchsorted(certain, several)
         sojourn_ns, of = self._sojourn_ns, -1  # of the departure before, and its row
         taken: dict[int, int] = {}  # the arrival of the last departure with these fields
-        for at, number in zip(several.tolist(), certain_before.tolist(), strict=True):
-            rows = free[first[at] : last[at]]
-            rows = rows[(rows > taken.get(int(group[at]), -1)) & self._may_be(rows, left_ns[at])]
+        for (at, candidates, group), number in zip(equal, certain_before.tolist(), strict=True):
+            rows = candidates[(candidates > taken.get(group, -1)) & self._may_be(candidates, left_ns[at])]
             if not len(rows):
                 continue
             self.ambiguous += len(rows) > 1
@@ -157,16 +168,16 @@ class Matcher:
                 sojourn_ns = int(left_ns[before] - came_ns[arrival[before]])
             sojourns = left_ns[at] - came_ns[rows]
             nearest = 0 if sojourn_ns is None else int(np.abs(sojourns - sojourn_ns).argmin())
-            taken[int(group[at])] = arrival[at] = int(rows[nearest])
+            taken[group] = arrival[at] = int(rows[nearest])
             sojourn_ns, of = int(sojourns[nearest]), at
 
 
-def keys(packets: Columns) -> np.ndarray:
-    """A number (uint64) for the KEY fields of each packet. Different packets have the same one by chance only: among
+def keys(packets: Columns, fields: Sequence[str] = KEY) -> np.ndarray:
+    """A number (uint64) for the fields of each packet. Different packets have the same one by chance only: among
     10^7 packets, once in 400,000 captures.
     """
     result = np.zeros(len(packets["time_ns"]), dtype=np.uint64)
-    for name in KEY:
+    for name in fields:
         if name in packets:
             result = (result ^ packets[name].astype(np.uint64)) * _MULTIPLIER
             result ^= result >> np.uint64(29)

@@ -54,14 +54,14 @@ def make_postcards(directory: Path, queue: Watched) -> None:
             for block in slabs(len(rows), ROWS_PER_BLOCK):
                 _write(file, rows[block], count)
                 count += len(rows[block])
-    counts = {name: getattr(matcher, name) for name in ("pairs", "drops", "marks", *DOUBTS)}
+    counts = {name: getattr(matcher, name) for name in COUNTS}
     (directory / "matching.json").write_text(json.dumps({"postcards": count, **counts}, indent=1) + "\n")
 
 
 COPIED = (
     "depth_packets", "depth_bytes", "ip_protocol", "tcp_flags", "src_port", "dst_port", "tcp_seq", "tcp_ack",
 )  # fmt: skip
-DOUBTS = ("only_behind", "ambiguous", "undecided")
+COUNTS = ("pairs", "drops", "marks", "only_behind", "changed", "ambiguous", "undecided")
 
 
 def frames(path: Path) -> Iterator[Columns]:

@@ -183,11 +183,14 @@ class Recorder(Record):
 
 
 class Matching(Record):
-    """Frames into a switch matched with those out of it; `only_behind` came out and never went in."""
+    """Frames into a switch matched with those out of it; `only_behind` came out and never went in, `changed` came out
+    with another IP id.
+    """
 
     postcards: Count | None = None
     pairs: Count | None = None
     only_behind: Count | None = None
+    changed: Count | None = None
     ambiguous: Count | None = None
     undecided: Count | None = None
 

@@ -93,6 +93,13 @@ def test_retransmission__that_looks_the_same_is_told_apart_by_time() -> None:
     assert not found["dropped"][order >= len(out)].any()
 
 
+def test_ip_id__that_the_switch_writes_is_left_out() -> None:
+    before, behind, out = queue(1000, 6)
+    found, matcher = matched(before, behind | {"ip_id": behind["ip_id"] + 7000}, 80)
+    assert found["dropped"].tolist() == (out < 0).tolist()
+    assert matcher.changed == matcher.pairs == np.count_nonzero(out >= 0)
+
+
 def test_packet__that_nobody_saw_before_is_only_behind() -> None:
     before, behind, out = queue(1000, 2)
     seen = out != 100
