@@ -4,19 +4,30 @@
 import json
 import subprocess
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from analysis.matching import headers, recorded
+from analysis.matching.match import Limits, Matcher
+from analysis.read.columns import Columns, joined
 from bufferscope.__main__ import main
 from experiments.machine import host
 from experiments.machine.host import CHECKOUT, Host
+from experiments.plan.configure import SwitchSettings
+from experiments.plan.run_plan import plan_run
 from experiments.setup import deploy, missing
 from experiments.spec.resolve import resolve
 from experiments.tests.conftest import faults
+from hosts.tests.test_recorder import frames
 from model.experiment import Experiment
+from runs.names import CAPTURES
+from softswitch.tests.core_driver import Core
 
 BMV2 = {"target": "bmv2", "rate": "50mbit", "rtt": "20ms", "flows": "4"}
+PROGRAM = CHECKOUT / "p4src/build/bufferscope.json"
 
 
 def bmv2(**more: str) -> Experiment:
@@ -130,23 +141,55 @@ def test_run__on_bmv2_in_virtual_time_is_exact(tmp_path: Path) -> None:
 @pytest.mark.serial
 @pytest.mark.virtual
 @pytest.mark.skipif(not host.tool("simple_switch"), reason="no simple_switch on the PATH (docs/target-bmv2.md)")
-def test_run__of_a_whole_program_on_bmv2_accounts_for_every_frame(tmp_path: Path) -> None:
+def test_run__of_a_whole_program_on_bmv2_drops_the_packets_that_the_soft_switch_drops(tmp_path: Path) -> None:
     """Our program stands for a user's. Its own postcards are off, and its policy drops at 20 packets."""
     tables = tmp_path / "commands.txt"
     tables.write_text(
         "table_add forward send_to 02:bf:00:00:00:01 => 7\ntable_add forward send_to 02:bf:00:00:00:02 => 5\n"
         "table_add queue_policy tail_drop 5 => 20 0\n"
     )
-    words = [f"{key.upper()}={value}" for key, value in (BMV2 | {"clock": "virtual"}).items()]
-    own = [f"P4={CHECKOUT / 'p4src/build/bufferscope.json'}", f"TABLES={tables}", "PORTS=7,5", "BUF=100p"]
+    own = {"clock": "virtual", "p4": str(PROGRAM), "tables": str(tables), "ports": "7,5", "buf": "100p"}
+    words = [f"{key.upper()}={value}" for key, value in (BMV2 | own).items()]
     done = subprocess.run(
-        [sys.executable, "-m", "bufferscope", "experiment", *words, *own, "DURATION=1s", "WARMUP=0.5s",
+        [sys.executable, "-m", "bufferscope", "experiment", *words, "DURATION=1s", "WARMUP=0.5s",
          "--results", str(tmp_path)],
         cwd=CHECKOUT, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
-    summary = json.loads((tmp_path / "latest/rep-1/summary.json").read_text())
+    repetition = tmp_path / "latest/rep-1"
+    summary = json.loads((repetition / "summary.json").read_text())
     ledger, depth = summary["ledger"], summary["queue_depth_packets"]["max"]
     assert ledger["frames_recorded_into"] == ledger["postcards_rows"] > ledger["frames_recorded_out_of"] > 1000
     assert (summary["drops"] > 0, ledger["frames_only_behind"], depth) == (True, 0, 20)
     assert summary["fidelity"]["absent"].keys() >= {"policy", "threshold", "queue_id"}
+    of_bmv2 = verdicts(repetition, recorded.frames(repetition / CAPTURES[1]))
+    of_core = verdicts(repetition, frames_behind_core(repetition, plan_run(bmv2(**own), 1).settings))
+    assert of_bmv2.any()
+    assert of_bmv2.tolist() == of_core.tolist()
+
+
+def verdicts(repetition: Path, behind: Iterable[Columns]) -> np.ndarray:
+    """Whether each frame that came to simple_switch is not among those `behind` a switch."""
+    pairs = Matcher(recorded.frames(repetition / CAPTURES[0]), behind, Limits(10**9))
+    return joined(*(packets for packets, _ in pairs if packets))["dropped"]
+
+
+def frames_behind_core(repetition: Path, settings: SwitchSettings) -> Iterator[Columns]:
+    """The frames that the soft switch's core sends to the receiver, if the same frames come at the same times, with
+    simple_switch's queue.
+    """
+    core, (sender, receiver, _) = Core("p4", tuple(settings.ports), packets=8192, frame_bytes=2048), settings.ports
+    queue = settings.queues[receiver]
+    limits = f"rate {queue.rate_pps} limit_packets {queue.limit_packets}"
+    core.set(f"queue scheduler {receiver} bmv2 queues 1", f"queue set {receiver} all {limits}")
+    assert settings.program
+    core.set(*(request.text for request in settings.program.requests))
+    sent = []
+    for arrival_ns, length, kept in frames(repetition / CAPTURES[0]):
+        assert core.receive(arrival_ns, sender, kept.ljust(length, b"\0")) == 0
+        sent += core.run(arrival_ns)
+    sent = [out for out in [*sent, *core.run()] if out.port == receiver]
+    rows = np.frombuffer(b"".join(out.frame[:160].ljust(160, b"\0") for out in sent), dtype=np.uint8).reshape(-1, 160)
+    yield headers.columns(
+        *(np.array(v) for v in zip(*((o.departure_ns, len(o.frame)) for o in sent), strict=True)), rows
+    )
