@@ -320,7 +320,8 @@ def _path_entries(run: Run) -> Entries:
             else {"frames_delivered_or_lost": total((delivered, _lost_in_traffic(run)))}
         ),
         "replies_sent": replies_sent,
-        "replies_delivered": replies_delivered,
+        # A program of the user's may send the sender other frames than the receiver's.
+        "frames_to_sender" if run.experiment.is_recorded else "replies_delivered": replies_delivered,
         **postcards,
     }
 
@@ -408,7 +409,7 @@ _COUNTERS = {
         "at once, or raise net.ipv4.tcp_mem",
         "frames_sent": "", "frames_delivered": "", "replies_sent": "", "replies_delivered": "",
         "postcards_on_the_wire": "", "frames_delivered_or_lost": "", "frames_into_switch": "",
-        "frames_out_of_switch": "",
+        "frames_to_sender": "", "frames_out_of_switch": "",
     },
     "switch": {
         "switch_packets": "", "postcards_sent": "", "frames_at_switch": "", "frames_admitted": "",
