@@ -405,7 +405,7 @@ def test_fields_unknown_to_the_source__are_left_out_or_refused(fresh, tmp_path, 
             dropped += decoded["dropped"]
     assert dropped > 0
     assert status_of(unknown, "pcapng", tmp_path / "y.pcapng") == 1
-    assert "imported from postcards without " in capsys.readouterr().err
+    assert "its postcards lack " in capsys.readouterr().err
 
 
 def test_csv__of_an_empty_table_has_its_header(unrecorded, tmp_path):
