@@ -190,6 +190,5 @@ def frames_behind_core(repetition: Path, settings: SwitchSettings) -> Iterator[C
         sent += core.run(arrival_ns)
     sent = [out for out in [*sent, *core.run()] if out.port == receiver]
     rows = np.frombuffer(b"".join(out.frame[:160].ljust(160, b"\0") for out in sent), dtype=np.uint8).reshape(-1, 160)
-    yield headers.columns(
-        *(np.array(v) for v in zip(*((o.departure_ns, len(o.frame)) for o in sent), strict=True)), rows
-    )
+    departure_ns, lengths = np.array([(out.departure_ns, len(out.frame)) for out in sent]).T
+    yield headers.columns(departure_ns, lengths, rows)
