@@ -235,11 +235,11 @@ def test_run__of_an_aqm_of_the_shelf_keeps_the_queue_short(tmp_path: Path, name:
 
 @pytest.mark.skipif(bool(missing.programs("bmv2")), reason="no simple_switch")
 def test_run__of_codel_on_bmv2_drops_the_packets_that_our_switch_drops(tmp_path: Path) -> None:
-    """The arrivals at BMv2 again, at the core with simple_switch's rate. BMv2's stamps are whole us, rounded down: the
-    interval is no multiple of the 250 us that a packet takes: then no decision hangs on a us.
+    """The arrivals at BMv2 again, at the core with simple_switch's rate. BMv2's stamps are whole us, rounded down:
+    target and interval are no multiples of the 250 us that a packet takes, so no decision hangs on a us.
     """
     words = ("TARGET=bmv2", "CLOCK=virtual", "MODE=codel", "CC=cubic", "FLOWS=4", "RATE=49216kbit", "RTT=20ms")
-    run(tmp_path, *words, "POLICY=interval=99.9ms", "BUF=10bdp", "WARMUP=1s", "DURATION=4s")
+    run(tmp_path, *words, "POLICY=target=5.1ms interval=99.9ms", "BUF=10bdp", "WARMUP=1s", "DURATION=4s")
     columns, *_ = load_postcards(tmp_path / "latest/rep-1/postcards.bsp")
     at = columns["egress_port"] == RECEIVER_PORT
     cards = sorted(zip(*(columns[name][at].tolist() for name in CODEL_SEES), strict=True))
@@ -247,7 +247,9 @@ def test_run__of_codel_on_bmv2_drops_the_packets_that_our_switch_drops(tmp_path:
     switch.policy(TailDrop(10**6))
     switch.count_by_the_program()
     program = policy.read("codel").json
-    for (table, action), arguments in policy.default_actions(program, {"interval_ns": 99_900_000}).items():
+    for (table, action), arguments in policy.default_actions(
+        program, {"target_ns": 5_100_000, "interval_ns": 99_900_000}
+    ).items():
         switch.control.write_default(table, ProgramEntry(action, arguments))
     switch.core.set("queue scheduler 2 bmv2 queues 1", "queue set 2 0 rate 4000")
     frames_of = {size: tcp(size) for size in {size for _, _, size, _ in cards}}

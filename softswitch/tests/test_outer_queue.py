@@ -29,9 +29,9 @@ class Outer:
     def __init__(self, limit: int = 1000, choose: Callable[[int], str] = lambda waiting: "send") -> None:
         self.core, self.limit, self.choose = Core("p4", frame_bytes=9216), limit, choose
         self.waiting: list[tuple[int, bytes, int | None]] = []
-        self.is_busy, self.library = False, self.core._library
+        self.is_busy, self.library = False, self.core.library
         self.callbacks = PUT(self.put), NEXT(self.next), _COPY(ctypes.memmove)
-        self.library.core_set_outer_queue(self.core._core, 2, ctypes.byref(_Queue(*self.callbacks[:2])))
+        self.library.core_set_outer_queue(self.core.pointer, 2, ctypes.byref(_Queue(*self.callbacks[:2])))
         self.core.set("table set forward 0x02bf00000002 = send_to 2", "port set 2 rate 1000000000 delay 5000", WATCH)
 
     def put(self, _: int, output: ctypes._Pointer[_Output]) -> None:
@@ -39,7 +39,7 @@ class Outer:
         if len(self.waiting) >= self.limit:
             if frame.body:
                 del self.core.bodies[frame.body]
-            self.library.core_outer_drop(self.core._core, ctypes.c_void_p(frame.packet), ctypes.c_uint64(0))
+            self.library.core_outer_drop(self.core.pointer, ctypes.c_void_p(frame.packet), ctypes.c_uint64(0))
             return
         self.waiting.append((frame.packet, ctypes.string_at(frame.frame, frame.frame_bytes), frame.body))
         if not self.is_busy:
@@ -56,14 +56,14 @@ class Outer:
             packet, now = ctypes.c_void_p(handle), ctypes.c_uint64(now_ns)
             if verdict == "drop":
                 self.core.bodies.pop(body or 0, None)
-                self.library.core_outer_drop(self.core._core, packet, now)
+                self.library.core_outer_drop(self.core.pointer, packet, now)
                 continue
             self.is_busy = True
             head = frame[:ECN_AT] + bytes([frame[ECN_AT] | CE * (verdict == "mark")]) + frame[ECN_AT + 1 :]
             if body:
                 self.core.bodies[body] = head + self.core.bodies[body][len(head) :]
             self.library.core_outer_send(
-                self.core._core, packet, now, self.callbacks[2], head, ctypes.c_void_p(body or None)
+                self.core.pointer, packet, now, self.callbacks[2], head, ctypes.c_void_p(body or None)
             )
 
 

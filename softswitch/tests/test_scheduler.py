@@ -16,7 +16,7 @@ import pytest
 from p4src.tests import bmv2_target
 
 from .core_driver import Core, departures, frame_to, wire_bits
-from .scheduler_model import Arrival, Departure, FlowQueues, paced, round_robin, shared_link, strict
+from .scheduler_model import Arrival, Departure, FlowQueues, Pick, paced, round_robin, shared_link, strict
 from .test_core import EGRESS_DROP, MIRROR_EGRESS, record
 from .translate.conftest import Switch
 from .translate.test_queues import Head, write
@@ -76,7 +76,7 @@ def test_shared_link__equals_an_independent_model(kind: str, seed: int) -> None:
         f"queue set 2 all limit_packets {limit}",
         *(f"queue set 2 {number} quantum {quantum}" for number, quantum in enumerate(quanta)),
     )  # fmt: skip
-    pick = {"strict": lambda quanta: strict, "drr": round_robin, "fq": FlowQueues}[kind](quanta)
+    pick: Pick = strict if kind == "strict" else round_robin(quanta) if kind == "drr" else FlowQueues(quanta)
     model = shared_link(arrivals, QUEUES, rate_bps, pick, limit, dropped.__getitem__)
     assert run(core, arrivals, dropped, rng) == model
     assert [packet.index for packet in model] != sorted(packet.index for packet in model)
