@@ -51,7 +51,7 @@ compare: .venv/ready ## show the numbers of two runs side by side, and draw both
 leftovers: .venv/ready ## list what killed commands left on this machine and in results/: make leftovers [RESULTS=path] [REMOVE=1]
 	@$(BUFFERSCOPE) leftovers --make
 
-import: .venv/ready ## make a run from another tool's captures: make import FROM=trace-directory OUTPUT=results/theirs RATE=10gbit RTT=1.2ms
+import: .venv/ready ## make a run from another tool's captures: make import FROM=trace-directory OUTPUT=results/theirs RATE=10gbit RTT=1.2ms, or BEFORE=in.pcap AFTER=out.pcap of a router
 	@$(BUFFERSCOPE) import --make
 
 export: .venv/ready ## write a run in another format: make export RUN=results/latest FORMAT=csv|parquet|pcapng|flent|telemetry-report OUTPUT=path

@@ -86,7 +86,7 @@ class Capture:
                 unpacker = subprocess.Popen([name, "-dc"], stdin=file, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
                 assert unpacker.stdout
                 source = unpacker.stdout
-            command = [reader, *(["--payload", str(self.payload_bytes)] if self.payload_bytes else [])]
+            command = [str(reader), *(["--payload", str(self.payload_bytes)] if self.payload_bytes else [])]
             process = subprocess.Popen(command, stdin=source, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             try:
                 if unpacker:

@@ -105,6 +105,22 @@ class Offloads(Record):
 UNKNOWN_IF_RECORDED = frozenset(("policy", "threshold", "queue_id"))  # of packets seen before and behind a switch
 
 
+class Taps(Record):
+    """What two captures, before and behind a router, had in common."""
+
+    pairs: int = 0  # packets that both have
+    only_before: int = 0  # dropped, or lost by the capture behind the router
+    only_behind: int = 0
+    lost_behind: int = 0  # of only_before: acknowledged, and never sent again
+    ambiguous: int = 0  # departures with several equal arrivals
+    undecided: int = 0  # of only_before: they may have left after the end of the capture
+    rate_bps: int | None = None  # of packets that left right behind another
+    drift_ppm: float = 0.0  # of the clock behind the router against the one before it
+    uncertainty_ns: float | None = None  # of the times in the queue; None: nothing bounds it
+    steps_ns: Several[int] = ()  # by which either clock was set
+    nat: Several[str] = ()  # fields that the router changed
+
+
 class Imported(Record):
     """What an import knows of its source: postcard columns and kinds of data that the source lacks."""
 
@@ -113,6 +129,7 @@ class Imported(Record):
     unknown_postcard_fields: Several[str] = ()
     cell_bytes: Positive | None = None  # of a source with depths in cells
     lacks: Several[str] = ()
+    taps: Taps | None = None
 
 
 class Experiment(Record):

@@ -9,7 +9,7 @@ import shlex
 from contextlib import suppress
 from pathlib import Path
 
-from analysis.importing import sources, write
+from analysis.importing import sources
 from analysis.importing.sources import Asked
 from lib import files
 from lib.errors import InputError, fail
@@ -74,7 +74,7 @@ def _import(asked: Asked) -> int:
     return of_parts(statuses)
 
 
-def _experiment(experiment: sources.SourceExperiment, run: Path) -> int:
+def _experiment(experiment: sources.AnyExperiment, run: Path) -> int:
     status = _import_one(experiment, run / REPETITION)
     for line in (*experiment.source.remarks, *experiment.source.notes) if status == Exit.DONE else ():
         say(f"{run}: {line}")
@@ -82,7 +82,7 @@ def _experiment(experiment: sources.SourceExperiment, run: Path) -> int:
     return Exit.DOUBTFUL if experiment.damage and status == Exit.DONE else status
 
 
-def _import_one(experiment: sources.SourceExperiment, repetition: Path) -> int:
+def _import_one(experiment: sources.AnyExperiment, repetition: Path) -> int:
     """Writes and analyses an experiment in a scratch directory, then renames the directory. After a failure nothing
     remains.
     """
@@ -93,11 +93,7 @@ def _import_one(experiment: sources.SourceExperiment, repetition: Path) -> int:
         with files.claimed(repetition.parent, make=True) as run, files.scratch(SCRATCH, run) as within:
             scratch = files.path_of(within) / repetition.name
             scratch.mkdir()
-            write.write(
-                scratch, experiment.cards, experiment.events, experiment.depths, experiment.conditions,
-                experiment.source,
-            )  # fmt: skip
-            experiment.cards = experiment.events = None  # the analysis reads them from the raw files
+            experiment.write(scratch)
             with drawing_pool() as pool:
                 status = replay(scratch, pool, shown=repetition)
             if status == Exit.DONE:

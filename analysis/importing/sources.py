@@ -17,6 +17,8 @@ import polars as pl
 
 from analysis.importing import captures, tables, text, write
 from analysis.importing.fields import SHOWN_CHARACTERS, Cards, Depths, Events, decimal, integer, joined_cards, typed
+from analysis.importing.tap import Tap
+from analysis.importing.taps import TapsExperiment
 from analysis.judge.settings import POLICY_OF_MODE
 from analysis.read import run_description
 from analysis.read.postcards import busiest, queue_keys
@@ -25,7 +27,7 @@ from controlplane.policy import WATCHED_MODES
 from lib import regular
 from lib.errors import InputError
 from lib.frames import ETHERNET_BYTES
-from lib.keys import Keys
+from lib.keys import Keys, Wrong
 from lib.keys import field as key
 from lib.quantities import Packets, Rate, Time
 from lib.terminal import counted, one_line
@@ -63,6 +65,14 @@ class SourceExperiment:
     def can_replay(self) -> bool:
         """Whether a what-if of the imported run is possible: it needs every field of a postcard."""
         return self.cards is not None and not self.cards.unknown
+
+    def write(self, directory: Path) -> None:
+        """Writes all but derived files into an empty `directory`. Raises InputError, OSError."""
+        write.write(directory, self.cards, self.events, self.depths, self.conditions, self.source)
+        self.cards = self.events = None  # the analysis reads them from the raw files
+
+
+AnyExperiment = SourceExperiment | TapsExperiment
 
 
 @dataclass
@@ -118,15 +128,25 @@ def algorithm(text: str) -> str:
     return text
 
 
+def _words(text: str) -> list[str]:
+    return [word for word in text.split(",") if word]
+
+
 class Asked(Keys):
     """`from_`, the source, has everything that is not given."""
 
-    from_: list[str] = key(
+    from_: list[str] | None = key(
         "one source, or several with commas: a directory with trace.tr, postcards.tr or config.json, such a file, a "
         "text trace of tcp_probe, or pcap or pcapng files with postcards; or a directory with the published data set's "
         "tables as CSV or Parquet alone",
-        lambda text: [word for word in text.split(",") if word], None, values=PATHS,
+        _words, values=PATHS,
     )  # fmt: skip
+    before: list[str] | None = key(
+        "in place of FROM: a capture of the packets before they come to the queue (pcap or pcapng, also compressed), "
+        "several with commas, or a quoted pattern, such as 'in*.pcap'",
+        _words, values=PATHS,
+    )  # fmt: skip
+    after: list[str] | None = key("with BEFORE: a capture of the same packets behind the queue", _words, values=PATHS)
     output: Path = key("the new directory of the run (of all runs with EXPERIMENT=all)", default=None)
     experiment: str | None = key("which experiment of the tables: its id, or all (each into OUTPUT/runs/<id>)")
     rate: Rate | None = key(
@@ -161,6 +181,17 @@ class Asked(Keys):
         Time.within("1ns", MOST_TIME, "a year"),
     )
 
+    def check(self, wrong: Wrong) -> None:
+        taps = [name for name in ("before", "after") if getattr(self, name)]
+        if self.from_ is None and not taps:
+            wrong("from", "is missing; give a source, or BEFORE and AFTER")
+        elif self.from_ is not None and taps:
+            wrong(taps[0], "has no meaning beside FROM; allowed: BEFORE and AFTER, or FROM")
+        elif len(taps) == 1:
+            wrong("before" if taps == ["after"] else "after", "is missing; allowed: BEFORE and AFTER together")
+        elif taps and self.rate is None:
+            wrong("rate", "is missing; give the rate of the link that AFTER is on, as RATE=1gbit")
+
 
 def _action(text: str) -> str:
     if text not in write.MODES:
@@ -179,13 +210,15 @@ class _FileParts:
     empty: list[captures.NoPostcardsError] = field(default_factory=list)  # of captures without postcards
 
 
-Named = tuple[str, Callable[[], SourceExperiment]]
+Named = tuple[str, Callable[[], AnyExperiment]]
 
 
 def find(asked: Asked) -> list[Named]:
     """The requested experiments: names, and functions that read them. `find` and these functions raise
     InputError.
     """
+    if asked.before and asked.after:
+        return [("captures", partial(_of_taps, asked, asked.before, asked.after))]
     if not asked.from_:
         raise InputError(f"FROM names nothing; allowed: {ALLOWED}")
     if any(tables.are_in(Path(source)) for source in asked.from_):
@@ -195,9 +228,26 @@ def find(asked: Asked) -> list[Named]:
     return [("files", partial(_of_files, asked))]
 
 
+def _of_taps(asked: Asked, before: list[str], after: list[str]) -> TapsExperiment:
+    assert asked.rate
+    conditions = write.Conditions(
+        rate_bps=asked.rate.bps,
+        rtt_ns=asked.rtt.ns if asked.rtt else 0,
+        mtu_bytes=0,
+        cc=asked.cc or "unknown",
+        flows=asked.flows,
+        mode=asked.mode or WATCHED_MODES[0],
+        threshold_packets=None,
+        buffer_packets=asked.buf and asked.buf.base_units,
+        warmup_ns=asked.warmup and asked.warmup.ns,
+        duration_ns=asked.duration and asked.duration.ns,
+    )
+    return TapsExperiment(Tap.of("BEFORE", before), Tap.of("AFTER", after), conditions, asked.mtu)
+
+
 def _of_files(asked: Asked) -> SourceExperiment:
     parts = _FileParts()
-    for name in asked.from_:
+    for name in asked.from_ or ():
         path = Path(name)
         if path.is_dir():
             files = [p for part in PARTS if (p := path / part).exists()]

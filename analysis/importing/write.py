@@ -27,7 +27,7 @@ from lib import regular
 from lib.errors import InputError
 from lib.frames import wire_bytes_of_ip
 from lib.terminal import counted
-from model.experiment import IMPORTED, SPEC_VERSION, Experiment, Imported
+from model.experiment import IMPORTED, SPEC_VERSION, Experiment, Imported, Taps
 from model.groups import Long
 from runs import record
 from runs.names import ENVIRONMENT, POSTCARDS_FILE, SPEC_FILE, TCP_FILE
@@ -99,6 +99,18 @@ def write(
     found = traffic.find(queue, events, conditions.flows)
     source.notes += found.notes
     source.remarks += found.remarks
+    has_depths = depths or (cards and "depth_packets" not in cards.unknown)
+    has = {"postcards": cards, "trace": events, "depths": has_depths, "times": cards or events}
+    lacks = [name for name, there in has.items() if not there]
+    rows = sum(len(part.columns["mono_ns"]) for part in (cards, events) if part)
+    describe(directory, found, conditions, source, queue, depths, lacks, rows)
+
+
+def describe(
+    directory: Path, found: traffic.Traffic, conditions: Conditions, source: Provenance, queue: Cards | None,
+    depths: Depths | None, lacks: list[str], rows: int, taps: Taps | None = None,
+) -> None:  # fmt: skip
+    """Writes spec.yaml, traffic.json and environment.json. `rows`: of postcards and trace records."""
     start, end = found.start_ns, found.end_ns
     flows = [_flow(number, flow, conditions.cc) for number, flow in enumerate(found.flows)]
     if conditions.window_switch_ns:
@@ -107,11 +119,8 @@ def write(
         start, warmup = start + min(warmup, 0), max(warmup, 0)  # the traffic began before its first full packet
         conditions = replace(conditions, warmup_ns=warmup, duration_ns=length)
         end = max(end, start + warmup + length)  # and ended up to an RTT after its last packet
-    has_depths = depths or (cards and "depth_packets" not in cards.unknown)
-    has = {"postcards": cards, "trace": events, "depths": has_depths, "times": cards or events}
-    lacks = [name for name, there in has.items() if not there]
-    spec = _spec(queue, conditions, source, (start, end), conditions.flows or len(flows), depths, lacks)
-    _check_length(spec, end - start, sum(len(part.columns["mono_ns"]) for part in (cards, events) if part))
+    spec = _spec(queue, conditions, source, (start, end), conditions.flows or len(flows), depths, lacks, taps)
+    _check_length(spec, end - start, rows)
     (directory / SPEC_FILE).write_text(yaml.safe_dump(spec.dump(), sort_keys=False))
     document = {"start_mono_ns": start, "end_mono_ns": end, "flows": flows, "errors": [], "groups": []}
     (directory / "traffic.json").write_text(json.dumps(document, indent=1) + "\n")
@@ -138,6 +147,7 @@ def _spec(
     flows: int,
     depths: Depths | None,
     lacks: list[str],
+    taps: Taps | None,
 ) -> Experiment:
     wire_bytes = wire_bytes_of_ip(conditions.mtu_bytes)
     length = span_ns[1] - span_ns[0]
@@ -166,6 +176,7 @@ def _spec(
             unknown_postcard_fields=tuple(sorted(cards.unknown)) if cards else (),
             cell_bytes=cards.cell_bytes if cards else None,
             lacks=tuple(lacks),
+            taps=taps,
         ),
     )  # fmt: skip
 

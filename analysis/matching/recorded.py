@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -47,15 +47,22 @@ def make_postcards(directory: Path, queue: Watched) -> None:
     except (OSError, ValueError, KeyError) as error:
         raise InputError(f"{directory / 'recorder.json'}: cannot be read: {error}; see logs/recorder.log") from None
     matcher = Matcher(into, out_of, Limits(queue.most_ns, until_ns=until_ns))
+    packets = with_depths(packets for packets, _ in matcher if packets)
+    count = write_postcards(directory / POSTCARDS_FILE, packets, queue)
+    counts = {name: getattr(matcher, name) for name in COUNTS}
+    (directory / "matching.json").write_text(json.dumps({"postcards": count, **counts}, indent=1) + "\n")
+
+
+def write_postcards(path: Path, slabs_of_packets: Iterable[Columns], queue: Watched) -> int:
+    """Writes the postcards of packets of a Matcher with depths; returns their number. Raises OSError."""
     numbers, count = [0, 0], 0
-    with (directory / POSTCARDS_FILE).open("xb") as file:
-        for packets in with_depths(packets for packets, _ in matcher if packets):
+    with path.open("xb") as file:
+        for packets in slabs_of_packets:
             rows = _postcards(packets, queue, numbers)
             for block in slabs(len(rows), ROWS_PER_BLOCK):
                 _write(file, rows[block], count)
                 count += len(rows[block])
-    counts = {name: getattr(matcher, name) for name in COUNTS}
-    (directory / "matching.json").write_text(json.dumps({"postcards": count, **counts}, indent=1) + "\n")
+    return count
 
 
 COPIED = (

@@ -130,7 +130,7 @@ def mask(summary: dict[str, Any], spec: Experiment) -> None:
         summary |= {"queue_depth_packets": dict(NULL_DEPTHS), "queue_nonempty_fraction": None, "drained_fraction": None}
     if "depth_bytes" in missing:
         summary["queue_depth_bytes"] = _nothing(summary["queue_depth_bytes"])
-    if "policy" in missing:
+    if {"policy", "sojourn_ns"} <= missing:  # whoever saw each packet before and behind the queue knows its marks
         summary["marks"] = None
         for flow in summary["flows"]:
             flow["marks"] = None

@@ -61,7 +61,7 @@ class SwitchClock:
 
 
 @dataclass
-class _Bounds:
+class Bounds:
     """Bounds of one part. Each has a time of the switch (`_at`) and a value: the bound on CLOCK_MONOTONIC minus the
     first estimate of CLOCK_MONOTONIC at that time, in ns.
     """
@@ -72,6 +72,14 @@ class _Bounds:
     above: np.ndarray
     below_at: np.ndarray
     below: np.ndarray
+
+    @classmethod
+    def of(
+        cls, times: np.ndarray, above_at: np.ndarray, above: np.ndarray, below_at: np.ndarray, below: np.ndarray
+    ) -> Bounds:
+        """The closest of all bounds (integers), for the span of `times`."""
+        lowest = _extremes(below_at, -below)
+        return cls(float(times.min()), float(times.max()), *_extremes(above_at, above), lowest[0], -lowest[1])
 
 
 class Sender(NamedTuple):
@@ -120,13 +128,13 @@ def place(cards: Columns, tcp: Columns, sender: Sender) -> SwitchClock | None:
     departure = timeline + cards["sojourn_ns"]
     lengths = np.bincount(part)
     longest = part == lengths.argmax()
-    slope = _slope(departure[longest], rx[longest])
+    rise = slope(departure[longest], rx[longest])
     origin = timeline[0]
     base = 0
 
     def estimated(times: np.ndarray) -> np.ndarray:
         """Times of the switch on CLOCK_MONOTONIC by the first estimate, which keeps their order."""
-        return times + np.rint(slope * (times - origin)).astype(np.int64) + base
+        return times + np.rint(rise * (times - origin)).astype(np.int64) + base
 
     below, above = _bounds(cards, tcp, timeline, sender)
     if len(below.rows):  # differences become small, hence exact in 64-bit floating point
@@ -137,11 +145,9 @@ def place(cards: Columns, tcp: Columns, sender: Sender) -> SwitchClock | None:
         low, high = below.only(part[below.rows] == number), above.only(part[above.rows] == number)
         left = departure[high.rows]
         age = low.times_ns - estimated(timeline[low.rows])
-        highest = _extremes(left - origin, high.times_ns - estimated(left))
-        lowest = _extremes(timeline[low.rows] - origin, -age)
         times = (timeline[low.rows] if len(low.rows) else timeline[mine]) - origin
-        parts.append(_Bounds(float(times.min()), float(times.max()), *highest, lowest[0], -lowest[1]))
-    lines, uncertainty, misfit = _between([of for of in parts if len(of.below) and len(of.above)])
+        parts.append(Bounds.of(times, left - origin, high.times_ns - estimated(left), timeline[low.rows] - origin, age))
+    lines, uncertainty, misfit = between([of for of in parts if len(of.below) and len(of.above)])
     more = lines[0].rise if lines else 0.0  # drift beyond the first estimate
     placed, gone = estimated(timeline), estimated(departure)
     for number, of in enumerate(parts):
@@ -153,7 +159,7 @@ def place(cards: Columns, tcp: Columns, sender: Sender) -> SwitchClock | None:
         for times, at in ((placed, timeline), (gone, departure)):
             times[mine] += np.rint(line.at_first + line.rise * (at[mine] - origin - of.first)).astype(np.int64)
     restarts = rx[np.flatnonzero(np.diff(part)) + 1].tolist()
-    clock = SwitchClock(-1e6 * (slope + more), uncertainty, misfit, restarts_mono_ns=restarts)
+    clock = SwitchClock(-1e6 * (rise + more), uncertainty, misfit, restarts_mono_ns=restarts)
     cards["timeline_ns"], cards["clock_part"] = timeline, part
     cards["enqueue_mono_ns"], cards["departure_mono_ns"] = placed, gone
     if not sender.has_collector:
@@ -167,7 +173,7 @@ def _place_stamps(cards: Columns) -> None:
     """
     rx, departure = cards["rx_mono_ns"], cards["departure_mono_ns"]
     longest = cards["clock_part"] == np.bincount(cards["clock_part"]).argmax()
-    drift = _slope(departure[longest], rx[longest])
+    drift = slope(departure[longest], rx[longest])
     rx = rx - np.rint(drift * (departure - departure[0])).astype(np.int64)
     cards["rx_mono_ns"] = rx - int((rx - departure).min())
 
@@ -233,7 +239,7 @@ def _timeline(switch_ns: np.ndarray, rx_mono_ns: np.ndarray) -> tuple[np.ndarray
     return timeline, np.concatenate(([0], np.cumsum(restart)))
 
 
-def _slope(departure: np.ndarray, rx: np.ndarray) -> float:
+def slope(departure: np.ndarray, rx: np.ndarray) -> float:
     """The drift of receive stamps against departures: the slope of the lower convex hull of rx - departure, in the
     middle of the departures. Delays only add to the receive stamps, so the hull has the fastest postcards. 0 if all
     departures are at one time.
@@ -275,7 +281,7 @@ def _extremes(at: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarra
     return at[least].astype(np.float64), values[least].astype(np.float64)
 
 
-def _between(parts: list[_Bounds]) -> tuple[list[_Line], float | None, float]:
+def between(parts: list[Bounds]) -> tuple[list[_Line], float | None, float]:
     """(the middle line of each part, the largest uncertainty or None, misfit), in ns. All parts have both bounds.
 
     Linear programs: the unknowns are the drift, an offset for each part, and in the first program the misfit.

@@ -69,7 +69,8 @@ def test_source__that_is_broken_gets_one_line(run, tmp_path, recorded, capsys):
 
 def test_command__says_what_is_wrong(capsys):
     for words, answer in (
-        ("", ["FROM is missing", "OUTPUT is missing"]),
+        ("", ["OUTPUT is missing"]),
+        ("OUTPUT=x", ["FROM is missing"]),
         ("FROM=/nowhere OUTPUT=x", ["/nowhere: does not exist"]),
         ("FROM=x OUTPUT=x RATE=fast SPEED=1", ["RATE", "SPEED is not a parameter; "]),
         ("FROM=x OUTPUT=x RATE=0bit RTT=1ns BUF=0p CC=m$x$", ["RATE=0bit", "RTT=1ns", "BUF=0p", "CC=m$x$"]),

@@ -28,6 +28,7 @@ from analysis.whatif import CAVEAT, figure, queue, stored
 from lib import files
 from lib.errors import InputError
 from lib.terminal import located
+from model.experiment import UNKNOWN_IF_RECORDED
 from runs import record, verdict
 from runs.lock import only_one
 from runs.names import PAGE, RECORD, SUMMARY
@@ -52,7 +53,7 @@ def _what_if(
 ) -> tuple[Path, dict[str, Any]]:
     complete_run.check(repetition, derived=[SUMMARY, *stored.sources_of_page(repetition)])
     run = complete_run.load_complete(repetition)
-    if run.experiment.imported and run.experiment.unknown_columns:
+    if run.experiment.imported and run.experiment.unknown_columns - UNKNOWN_IF_RECORDED:
         raise InputError(
             f"{repetition}: was imported from postcards without arrival times or other fields; allowed: runs of "
             "bufferscope, and imports of their postcards"
