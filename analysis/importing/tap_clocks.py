@@ -63,9 +63,15 @@ class Clocks:
     def _is_forward(self, name: str, part: Columns) -> np.ndarray:
         """By the destination, else by the source: a host that packets came back to is before the router."""
         src, dst = (_address(part, end) for end in ("src", "dst"))
-        return np.isin(dst, self.forward[name]) | (
-            ~np.isin(dst, self.backward[name]) & np.isin(src, self.backward[name])
-        )
+        is_back = among(dst, self.backward[name])
+        return among(dst, self.forward[name]) | (~is_back & among(src, self.backward[name]))
+
+
+def among(values: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """Mask of the values that are among others, which ascend. np.isin would sort the values."""
+    if not len(known):
+        return np.zeros(len(values), dtype=bool)
+    return known[np.minimum(np.searchsorted(known, values), len(known) - 1)] == values
 
 
 def compared(before: Tap, after: Tap, rate_bps: int) -> Clocks:

@@ -119,7 +119,7 @@ class _Lost:
         is_new &= _is_first(key)
         # A copy of a packet that came out may be dropped, too: only copies of those that wait are of interest.
         missed = np.append(_key(self.waiting["flow"], self.waiting["seq"]) if self.waiting else key[:0], key[is_new])
-        lost = part["dropped"] & (is_new | np.isin(key, missed))
+        lost = part["dropped"] & (is_new | tap_clocks.among(key, np.sort(missed)))
         new = {"flow": flow[lost], "seq": part["tcp_seq"][lost], "end": end[lost], "row": first_row + data[lost]}
         self.waiting = joined(self.waiting, new) if self.waiting else new
         came_out = key[~part["dropped"]]
