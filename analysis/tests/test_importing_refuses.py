@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.importing import command, sources, traffic
+from analysis.importing import sources, traffic
 from analysis.replay import derive as derive_module
 from analysis.tests import campaign, foreign, simulate
 from analysis.tests.imports import ARTIFACT_CARD, EXPERIMENT, imported, pcap, refused
@@ -102,7 +102,9 @@ def test_tables__are_those_of_the_directory_even_if_its_name_is_a_glob_pattern(t
             path.unlink()
         shutil.copytree(tmp_path / name, tmp_path / other)
         ((_, read),) = sources.find(_asked(tmp_path / name))
-        cards = read().cards
+        experiment = read()
+        assert isinstance(experiment, sources.SourceExperiment)
+        cards = experiment.cards
         assert cards is not None
         assert len(cards.columns["mono_ns"]) == len(recorded[1].cards)
 
@@ -213,10 +215,7 @@ def test_parsers__survive_anything(run, tmp_path, recorded):
                 experiment = read_experiment()
                 shutil.rmtree(tmp_path / "fuzzed", ignore_errors=True)
                 (tmp_path / "fuzzed").mkdir()
-                command.write.write(
-                    tmp_path / "fuzzed", experiment.cards, experiment.events, experiment.depths,
-                    experiment.conditions, experiment.source,
-                )  # fmt: skip
+                experiment.write(tmp_path / "fuzzed")
             read += 1
         except InputError as error:
             lines.append(str(error))

@@ -59,9 +59,11 @@ def make(packets: int = 6000, flows: int = 4, seed: int = 1) -> Truth:
             events.append((time + number * link_ns // 4, flow, int(sent[flow]), MSS, 0x10))
             sent[flow] += MSS
     events.sort()
-    queue, done, acks = [], [], []
+    queue: list[int] = []
+    done, acks = [], []
     free = 0
-    ids, expected, held = np.arange(flows) * 7000, np.full(flows, 1_000), [set() for _ in range(flows)]
+    ids, expected = np.arange(flows) * 7000, np.full(flows, 1_000)
+    held: list[set[int]] = [set() for _ in range(flows)]
     while events:
         came, flow, seq, payload, flags = events.pop(0)
         queue = [left for left in queue if left > came]
@@ -86,15 +88,16 @@ def make(packets: int = 6000, flows: int = 4, seed: int = 1) -> Truth:
                 held[flow].remove(int(expected[flow]))
                 expected[flow] += MSS
             acks.append((left + RTT_NS // 2, flow, 501, int(expected[flow]), 0x10))
-    came, left, depth, flow, seq, payload, ip_id, flags = map(np.array, zip(*done, strict=True))
+    of_queue = [np.array(column) for column in zip(*done, strict=True)]
+    came_ns, left_ns, depths, flow_of, seq_of, payload_of, id_of, flags_of = of_queue
     acks.sort()
     back_ns, back_flow, back_seq, back_ack, back_flags = map(np.array, zip(*acks, strict=True))
     count = len(acks)
 
     def side(times, rows, delay_ns) -> Side:
         forward = Side(
-            times[rows], np.zeros(len(rows), bool), flow[rows], seq[rows], np.full(len(rows), 501), payload[rows],
-            ip_id[rows], flags[rows], np.full(len(rows), 2),
+            times[rows], np.zeros(len(rows), bool), flow_of[rows], seq_of[rows], np.full(len(rows), 501),
+            payload_of[rows], id_of[rows], flags_of[rows], np.full(len(rows), 2),
         )  # fmt: skip
         back = Side(
             back_ns + delay_ns, np.ones(count, bool), back_flow, back_seq, back_ack, np.zeros(count, int),
@@ -103,9 +106,9 @@ def make(packets: int = 6000, flows: int = 4, seed: int = 1) -> Truth:
         both = Side(*(np.concatenate(pair) for pair in zip(vars(forward).values(), vars(back).values(), strict=True)))
         return both.only(np.argsort(both.time_ns, kind="stable"))
 
-    passed = np.flatnonzero(left != DROPPED)
-    passed = passed[np.argsort(left[passed], kind="stable")]
-    return Truth(side(came, np.arange(len(came)), 20_000), side(left, passed, 0), came, left, depth)
+    passed = np.flatnonzero(left_ns != DROPPED)
+    passed = passed[np.argsort(left_ns[passed], kind="stable")]
+    return Truth(side(came_ns, np.arange(len(came_ns)), 20_000), side(left_ns, passed, 0), came_ns, left_ns, depths)
 
 
 def write(path: Path, side: Side, *, snap: int = 96, nat: bool = False, ttl: int = 64, merge: bool = False) -> Path:

@@ -146,7 +146,7 @@ RAW_FIELDS = ("-o", "ip.defragment:FALSE", "-o", "ipv6.defragment:FALSE", "-o", 
 
 def by_tshark(path: Path) -> list[dict[str, str]]:
     fields = [word for name in NAMES for word in ("-e", name)]
-    command = ["tshark", "-n", "-r", path, *RAW_FIELDS, "-T", "fields", "-E", "occurrence=f", *fields]
+    command = ["tshark", "-n", "-r", str(path), *RAW_FIELDS, "-T", "fields", "-E", "occurrence=f", *fields]
     done = subprocess.run(command, capture_output=True, text=True, errors="replace")
     return [dict(zip(NAMES, line.split("\t"), strict=True)) for line in done.stdout.splitlines()]
 
@@ -271,10 +271,9 @@ def test_captures_of_others__are_read_as_tshark_reads_them():
 
 def test_tunnel__is_named(tmp_path):
     mpls = Raw(b"\0\1\1\x40")
-    to_host = {"src": HOST, "dst": HOST}
     frames = {
-        "MPLS": Ether(**to_host, type=0x8847) / mpls / V4,
-        "PPPOE": Ether(**to_host, type=0x8864) / Raw(b"\x11\0\0\1\0\x20\0\x21") / V4,
+        "MPLS": Ether(src=HOST, dst=HOST, type=0x8847) / mpls / V4,
+        "PPPOE": Ether(src=HOST, dst=HOST, type=0x8864) / Raw(b"\x11\0\0\1\0\x20\0\x21") / V4,
         "GRE": ETHER / V4 / GRE() / V4,
         "VXLAN": ETHER / V4 / UDP(dport=4789) / bytes(8) / ETHER / V4,
         "IP-in-IP": ETHER / V4 / V6,
