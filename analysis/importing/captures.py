@@ -71,7 +71,8 @@ def read(path: Path) -> CaptureContents:
     raise NoPostcardsError(
         f"{path}: has no whole postcard{damage}: {short} postcards were captured with too few bytes, and {others} "
         f"packets are not postcards; allowed: bufferscope's postcards, to UDP port {OURS.port}, of version "
-        f"{OURS.value}, or the artifact's, to UDP port {ARTIFACT.port}"
+        f"{OURS.value}, or the artifact's, to UDP port {ARTIFACT.port}; captures of a router's packets are BEFORE "
+        "and AFTER (docs/your-capture.md)"
     )
 
 

@@ -17,7 +17,7 @@ import polars as pl
 
 from analysis.importing import captures, tables, text, write
 from analysis.importing.fields import SHOWN_CHARACTERS, Cards, Depths, Events, decimal, integer, joined_cards, typed
-from analysis.importing.tap import Tap
+from analysis.importing.tap import Tap, matching
 from analysis.importing.taps import TapsExperiment
 from analysis.judge.settings import POLICY_OF_MODE
 from analysis.read import run_description
@@ -247,8 +247,7 @@ def _of_taps(asked: Asked, before: list[str], after: list[str]) -> TapsExperimen
 
 def _of_files(asked: Asked) -> SourceExperiment:
     parts = _FileParts()
-    for name in asked.from_ or ():
-        path = Path(name)
+    for path in [path for name in asked.from_ or () for path in matching(name)]:
         if path.is_dir():
             files = [p for part in PARTS if (p := path / part).exists()]
             for twice in {p.name for p in files} & {p.name.removesuffix(".gz") for p in files if p.suffix == ".gz"}:

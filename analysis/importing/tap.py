@@ -43,8 +43,9 @@ COPIED = (
 
 
 def matching(pattern: str) -> list[Path]:
-    """The files of a pattern; the pattern as a path if there are none."""
-    return sorted(map(Path, glob.glob(pattern))) or [Path(pattern)]  # noqa: PTH207 (also absolute patterns)
+    """The files of a pattern, if no file has it as its name; the pattern as a path if there are none."""
+    found = [] if Path(pattern).exists() else sorted(map(Path, glob.glob(pattern)))  # noqa: PTH207 (absolute, too)
+    return found or [Path(pattern)]
 
 
 @dataclass
@@ -65,6 +66,7 @@ class Tap:
     full_bytes: Counter[int] = field(default_factory=Counter)  # lengths of full packets, by the MSS options
     gaps: list[tuple[int, int]] = field(default_factory=list)  # (row, ns since the row before)
     disordered: int = 0  # packets that came more than DISORDER_NS too late
+    strays: int = 0  # packets to hosts that no packet behind the queue goes to
 
     @classmethod
     def of(cls, name: str, patterns: Iterable[str]) -> Tap:

@@ -51,6 +51,7 @@ class Clocks:
     changed: list[str]  # the fields of ENDS that NAT changed
     forward: dict[str, np.ndarray] = field(default_factory=dict)  # of each tap: digests of addresses behind AFTER
     backward: dict[str, np.ndarray] = field(default_factory=dict)
+    behind: np.ndarray | None = None  # digests of all addresses that packets of AFTER go to; None: NAT changes them
 
     def place(self, tap: Tap, parts: Iterator[Columns]) -> Iterator[Columns]:
         """Puts the times of a tap onto the one clock, and adds `forward`: whether the packet goes to AFTER."""
@@ -58,13 +59,21 @@ class Clocks:
             times = _shifted(part, self.steps[tap.name])
             if tap.name == "AFTER":
                 times -= self.base_ns + np.rint(self.slope * (times - self.origin_ns)).astype(np.int64)
-            yield part | {"time_ns": times, "forward": self._is_forward(tap.name, part)}
+            forward = self._is_forward(tap.name, part)
+            if self.behind is not None:
+                to = (_address(part, "dst"), self.behind, self.backward[tap.name])
+                tap.strays += int(np.count_nonzero(~(forward | among(to[0], to[1]) | among(to[0], to[2]))))
+            yield part | {"time_ns": times, "forward": forward}
 
     def _is_forward(self, name: str, part: Columns) -> np.ndarray:
         """By the destination, else by the source: a host that packets came back to is before the router."""
         src, dst = (_address(part, end) for end in ("src", "dst"))
-        is_back = among(dst, self.backward[name])
-        return among(dst, self.forward[name]) | (~is_back & among(src, self.backward[name]))
+        from_before = ~among(dst, self.backward[name]) & among(src, self.backward[name])
+        return among(dst, self.forward[name]) | (from_before & self._is_behind(dst))
+
+    def _is_behind(self, dst: np.ndarray) -> np.ndarray | bool:
+        """Whether AFTER has a packet to this address: others go through other ports of the router, or nowhere."""
+        return True if self.behind is None else among(dst, self.behind)
 
 
 def among(values: np.ndarray, known: np.ndarray) -> np.ndarray:
@@ -76,8 +85,8 @@ def among(values: np.ndarray, known: np.ndarray) -> np.ndarray:
 
 def compared(before: Tap, after: Tap, rate_bps: int) -> Clocks:
     """Reads both taps once. Raises InputError if they have too few packets in common, or are given the wrong way."""
-    samples = _sample(before), _sample(after)
-    one, two = _pairs(*samples)
+    (sample, _), (other, behind) = _sample(before), _sample(after)
+    one, two = _pairs(sample, other)
     if len(one["row"]) < LEAST_PAIRS:
         raise InputError(
             f"only {len(one['row'])} of {before.packets} packets of BEFORE are in AFTER: they have other times or "
@@ -109,6 +118,7 @@ def compared(before: Tap, after: Tap, rate_bps: int) -> Clocks:
         to = _address(rows, "dst")
         clocks.forward[name] = np.unique(to[forward])
         clocks.backward[name] = np.setdiff1d(to[~forward], clocks.forward[name])
+    clocks.behind = None if "destination address" in changed else behind
     return clocks
 
 
@@ -172,17 +182,22 @@ def _check_order(one: Columns, apart: np.ndarray, forward: np.ndarray) -> None:
         )
 
 
-def _sample(tap: Tap) -> Columns:
+def _sample(tap: Tap) -> tuple[Columns, np.ndarray]:
+    """Packets by their digest, and the digests of all addresses that packets go to."""
     size = sum(path.stat().st_size for path in tap.files) * COMPRESSION
     bits = max(0, (size // PACKET_BYTES // SAMPLE).bit_length())
     kept: list[Columns] = []
     left_out = {"options_digest", *(name for names in ENDS.values() for name in names)}  # cut, or changed by NAT
+    to = np.empty(0, dtype=np.uint64)
     for part in tap.read():
+        new = np.unique(_address(part, "dst"))
+        if not among(new, to).all():
+            to = np.union1d(to, new)
         digest = keys({name: part[name] for name in ("time_ns", *KEY) if name in part and name not in left_out})
         chosen = digest * _MULTIPLIER >> np.uint64(64 - bits) == 0 if bits else np.ones(len(digest), dtype=bool)
         part["digest"] = digest
         kept.append(rows_of({name: part[name] for name in _KEPT}, chosen))
-    return joined(*kept)
+    return joined(*kept), to
 
 
 _KEPT = ("row", "time_ns", "digest", "ip_bytes", *(name for names in ENDS.values() for name in names))

@@ -209,6 +209,10 @@ class TapsExperiment:
             steps_ns=tuple(-shift for steps in clocks.steps.values() for _, shift in steps), nat=tuple(clocks.changed),
         )  # fmt: skip
         self._say(taps, matcher)
+        if self.before.strays:
+            self.source.remarks.append(
+                f"{counted(self.before.strays, 'packet')} of BEFORE are left out: no packet of AFTER goes there"
+            )
         if self.conditions.rtt_ns == 0:
             if flows.least_rtt_ns is None:
                 raise InputError("the captures have no handshake of TCP, so the RTT is unknown: add RTT=20ms")

@@ -194,6 +194,19 @@ def test_marks__are_ce_behind_that_was_not_before(tmp_path, truth):
     assert summary["spec"]["mode"] == "ecn"
 
 
+def test_packets__that_go_elsewhere_are_left_out(tmp_path, truth, capsys):
+    """Each tenth packet of BEFORE comes a second time, to a host that AFTER does not know."""
+    count = len(truth.before.seq)
+    rows = np.sort(np.append(np.arange(count), np.flatnonzero(~truth.before.back)[::10]))
+    is_second = np.append(False, rows[1:] == rows[:-1])
+    stray = truth.before.only(rows)
+    stray = replace(stray, ip_id=np.where(is_second, stray.ip_id ^ 0x8000, stray.ip_id))
+    before = write(tmp_path / "in", stray, elsewhere=is_second)
+    table, _, _ = imported(before, write(tmp_path / "out", truth.after), tmp_path / "run")
+    assert_true(table, truth)
+    assert f"{is_second.sum()} packets of BEFORE are left out" in capsys.readouterr().out
+
+
 def test_rate__that_the_captures_contradict_is_a_reason(tmp_path, truth):
     before, after = write(tmp_path / "in", truth.before), write(tmp_path / "out", truth.after)
     words = [f"BEFORE={before}", f"AFTER={after}", f"OUTPUT={tmp_path / 'run'}", "RATE=55mbit"]

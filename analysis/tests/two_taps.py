@@ -111,8 +111,12 @@ def make(packets: int = 6000, flows: int = 4, seed: int = 1) -> Truth:
     return Truth(side(came_ns, np.arange(len(came_ns)), 20_000), side(left_ns, passed, 0), came_ns, left_ns, depths)
 
 
-def write(path: Path, side: Side, *, snap: int = 96, nat: bool = False, ttl: int = 64, merge: bool = False) -> Path:
-    """A pcap file in ns. `merge`: neighbours of a flow become one frame, as by GRO."""
+def write(
+    path: Path, side: Side, *, snap: int = 96, nat: bool = False, ttl: int = 64, merge: bool = False, elsewhere=()
+) -> Path:
+    """A pcap file in ns. `merge`: neighbours of a flow become one frame, as by GRO. `elsewhere`: mask of the
+    packets that go to another host.
+    """
     frames = [struct.pack("<IHHIIII", 0xA1B23C4D, 2, 4, 0, 0, snap, 1)]
     rows = list(zip(*(values.tolist() for values in vars(side).values()), strict=True))
     index = 0
@@ -127,6 +131,8 @@ def write(path: Path, side: Side, *, snap: int = 96, nat: bool = False, ttl: int
             time, payload, index = following[0], payload + following[5], index + 1
         index += 1
         src, dst = (b"\x0a\0\1" + bytes([flow + 1]), b"\x0a\0\2\1")
+        if len(elsewhere) and elsewhere[index - 1]:
+            dst = b"\xe0\0\0\xfb"
         if nat:
             src = b"\xc0\0\2\1"
         ports = (1000 + flow + 5000 * nat, 80)
