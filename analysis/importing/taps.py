@@ -246,7 +246,7 @@ class TapsExperiment:
             )
             return (_comparable(slab, clocks.changed, has_options) for slab in packets)
 
-        limits = Limits(2 * clocks.longest_ns + LEAST_WAIT_NS, -SLACK_NS)
+        limits = Limits(2 * clocks.longest_ns + LEAST_WAIT_NS, -SLACK_NS, keeps_id=True)
         matcher = Matcher(side(self.before, True), side(self.after, False), limits)
         capacity = MOST_SEGMENTS * max(self.before.packets, self.after.packets)
         came, behind = (ColumnFile(directory, KINDS, capacity) for _ in range(2))

@@ -30,12 +30,14 @@ _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2^64 divided by the golden ratio,
 
 class Limits(NamedTuple):
     """A departure lies in [arrival + least_ns, arrival + most_ns]. `least_ns` < 0 is for clocks that are not aligned
-    yet. `until_ns`: the side behind was recorded until then; None: until its last packet.
+    yet. `until_ns`: the side behind was recorded until then; None: until its last packet. `keeps_id`: nobody on the way
+    writes the IP id, so a packet with another id is another packet, such as a copy that TCP sent again.
     """
 
     most_ns: int
     least_ns: int = 0
     until_ns: int | None = None
+    keeps_id: bool = False
 
 
 class Matcher:
@@ -114,7 +116,7 @@ class Matcher:
             return arrival < 0
         for name, fields in KEYS.items():
             alone = np.flatnonzero(arrival < 0)
-            if not len(alone):
+            if not len(alone) or (fields != KEY and self._limits.keeps_id):
                 break
             self._pair_by(name, arrival, left_ns, alone, keys(rows_of(departures, alone), fields))
             paired = alone[arrival[alone] >= 0]
