@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: MIT
+"""The delay of each queue beside what it uses of the link: with long flows of one kind, and in the scenarios of RFC
+7928 that one bottleneck can show. Each scenario names its section.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from analysis.figures import algorithms
+from analysis.figures.common import BLUE, GREY, Data
+from analysis.papers import look
+from analysis.papers.aqm.queues import Measured, by_queue
+from analysis.papers.facts import Fact
+from analysis.papers.paper import PaperFigure
+from analysis.papers.paper_runs import PaperRuns
+
+CAPTION_OF_LONG = (
+    "queueing delay of each queue with 16 long flows of one congestion control (5.1, 5.2, 5.4, 8.2.2): a dot at the "
+    "median, the line ends at the 99th percentile; hollow and grey: one flow. At the right, what 16 flows use of the "
+    "link. 50 Mb/s, 20 ms; a BDP is 82 packets."
+)
+CAPTION_OF_SCENARIOS = (
+    "the same with Cubic: 16 flows with RTTs of 20 to 160 ms (6.2); 8 flows beside datagrams for half of the link, "
+    "which do not yield (5.3); short flows of 14 packets beside 4 long ones (7.2, 9); a rate that falls to a quarter "
+    "for 3 of the 10 s (8.2.5); 16 flows with random loss of 0.1 %."
+)
+CAPTION_OF_TABLE = (
+    "every queue in every scenario: queueing delay (ms, median / 99th percentile), utilization, dropped and marked "
+    "share of the packets, fairness (Jain), and the 99th percentile of the short flows' completion times (ms)."
+)
+SCENARIOS = {  # stem of the sweep: its panel
+    "rtts": "unequal RTTs", "unresponsive": "unresponsive", "short": "short flows", "steps": "rate steps",
+    "loss": "random loss",
+}  # fmt: skip
+LOW_MS, HIGH_MS = 0.05, 400
+ROW_IN = 0.165
+MANY, ONE = 16, 1
+
+Panel = Mapping[str, Measured]  # by queue
+
+
+def _long(runs: PaperRuns) -> dict[str, dict[int, Panel]]:
+    return {
+        algorithms.name(cc): {flows: by_queue(runs.select("long", cc=cc, flows=flows)) for flows in (MANY, ONE)}
+        for cc in runs.paper.algorithms
+    }
+
+
+def _scenarios(runs: PaperRuns) -> dict[str, dict[int, Panel]]:
+    return {title: {MANY: by_queue(runs.select(stem))} for stem, title in SCENARIOS.items()}
+
+
+def _facts(panels: Mapping[str, Mapping[int, Panel]], headline: str = "") -> list[Fact]:
+    rows = []
+    for title, of_flows in panels.items():
+        for flows, panel in of_flows.items():
+            where = f"{title}, {flows} flow{'s' * (flows > 1)}" if len(of_flows) > 1 else title
+            for queue, found in panel.items():
+                first = title == headline and flows == MANY
+                rows.append(Fact(f"{where}, {queue}: delay p99", "", None, found.p99, "ms", headline=first))
+                rows.append(Fact(f"{where}, {queue}: utilization", "", None, found.used, ""))
+    return rows
+
+
+def _prepare_long(runs: PaperRuns) -> Data:
+    panels = _long(runs)
+    return {"panels": panels, "facts": _facts(panels, algorithms.name("cubic"))}
+
+
+def _prepare_scenarios(runs: PaperRuns) -> Data:
+    panels = _scenarios(runs)
+    return {"panels": panels, "facts": _facts(panels)}
+
+
+def _draw(data: Data) -> look.Figure:
+    panels = data["panels"]
+    queues = list(dict.fromkeys(queue for of in panels.values() for panel in of.values() for queue in panel))
+    figure, axes = look.new_figure(look.PAGE_IN, 0.75 + ROW_IN * max(len(queues), 3), 1, len(panels), sharey=True)
+    at = {queue: -number for number, queue in enumerate(queues)}
+    for ax, (title, of_flows) in zip(axes[0], panels.items(), strict=True):
+        ax.set_title(title, loc="left", pad=3)
+        if not any(of_flows.values()):
+            look.absent(ax)
+            continue
+        ax.set_xscale("log")
+        ax.set_xlim(LOW_MS, HIGH_MS)
+        ax.set_xlabel("delay (ms)")
+        for flows, panel in of_flows.items():
+            for queue, found in panel.items():
+                _row(ax, at[queue] - 0.28 * (flows == ONE), found, flows == ONE)
+    axes[0, 0].set_yticks(list(at.values()), list(at))
+    axes[0, 0].set_ylim(-len(queues) + 0.3, 0.7)
+    return figure
+
+
+def _row(ax: look.Axes, y: float, found: Measured, is_single: bool) -> None:
+    if found.p50 is None or found.p99 is None:
+        return
+    low, high = max(found.p50.value, LOW_MS), max(found.p99.value, LOW_MS)
+    shade = GREY if is_single else BLUE
+    ax.plot([low, high], [y, y], color=shade, linewidth=0.7 if is_single else 1.1, solid_capstyle="butt")
+    ax.plot(low, y, "o", color=shade, markerfacecolor="white" if is_single else shade, markersize=3)
+    if found.used is not None and not is_single:
+        look.note(
+            ax, f"{100 * found.used.value:.0f} %", (1, y), (-2, 0), xycoords=("axes fraction", "data"), ha="right"
+        )
+
+
+def _prepare_table(runs: PaperRuns) -> Data:
+    panels = {**{f"{cc}, {flows}": panel for cc, of in _long(runs).items() for flows, panel in of.items()},
+              **{title: of[MANY] for title, of in _scenarios(runs).items()}}  # fmt: skip
+    return {"panels": {title: panel for title, panel in panels.items() if panel}, "facts": []}
+
+
+HEADS = ("scenario", "queue", "p50 / p99 ms", "used", "dropped", "marked", "Jain", "short flows, p99 ms")
+
+
+def _cells(title: str, queue: str, found: Measured) -> list[str]:
+    def text(value: object, times: float = 1, form: str = "{:.3g}") -> str:
+        return "–" if value is None else form.format(times * value.value)  # type: ignore[attr-defined]
+
+    return [
+        title, queue, f"{text(found.p50)} / {text(found.p99)}", text(found.used, 100, "{:.1f} %"),
+        text(found.dropped, 100, "{:.2g} %"), text(found.marked, 100, "{:.2g} %"), text(found.fair),
+        text(found.completed),
+    ]  # fmt: skip
+
+
+def _rows(data: Data) -> list[list[str]]:
+    return [_cells(title, queue, found) for title, panel in data["panels"].items() for queue, found in panel.items()]
+
+
+def _markdown(data: Data) -> str:
+    rows = [list(HEADS), ["---"] * len(HEADS), *_rows(data)]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _draw_table(data: Data) -> look.Figure:
+    rows = _rows(data)
+    figure, ax = look.new_panel(look.PAGE_IN, 0.4 + 0.13 * (len(rows) + 1))
+    ax.set_axis_off()
+    for place, row in enumerate([list(HEADS), *rows]):
+        for column, cell in enumerate(row):
+            ax.text(column / len(HEADS), 1 - place / (len(rows) + 1), cell, fontsize=look.FOOTER_POINTS, va="top")
+    return figure
+
+
+LONG = PaperFigure("figure_01", CAPTION_OF_LONG, ("long",), _prepare_long, _draw)
+SCENARIOS_FIGURE = PaperFigure("figure_02", CAPTION_OF_SCENARIOS, tuple(SCENARIOS), _prepare_scenarios, _draw)
+TABLE = PaperFigure("table_1", CAPTION_OF_TABLE, ("long", *SCENARIOS), _prepare_table, _draw_table, table=_markdown)
