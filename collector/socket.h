@@ -25,10 +25,10 @@ struct arrival {
 
 struct receiver {
 	int fd;
-	uint64_t buffer_bytes; /* granted, including the kernel's overhead */
-	uint64_t kernel_drops; /* up to the last received datagram or query */
-	uint32_t last_dropped; /* the kernel's 32-bit counter */
-	uint64_t strangers;    /* datagrams of other senders than source, so far */
+	uint64_t buffer_bytes;	      /* granted, including the kernel's overhead */
+	uint64_t kernel_drops;	      /* up to the last received datagram or query */
+	uint32_t last_dropped;	      /* the kernel's 32-bit counter */
+	uint64_t strangers;	      /* datagrams of other senders than source, so far */
 	const struct address *source; /* NULL: accept every sender */
 	struct arrival arrivals[SOCKET_BATCH];
 	struct mmsghdr messages[SOCKET_BATCH];

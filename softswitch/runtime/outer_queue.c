@@ -54,8 +54,7 @@ void core_outer_send(struct core *core, void *handle, uint64_t now_ns, core_copy
 
 	advance(core, now_ns);
 	packet->body = body;
-	copy(packet->packet.frame, source,
-	     body ? packet_resident_bytes(packet) : packet->packet.frame_bytes);
+	copy(packet->packet.frame, source, body ? packet_resident_bytes(packet) : packet->packet.frame_bytes);
 	traffic_transmit(core, packet, core->now_ns);
 }
 

@@ -297,7 +297,8 @@ size_t scheduler_control(struct core *core, struct words *words, struct text *te
 		return request_refuse_word(text, "no such port", words,
 					   "one that the switch was started with");
 	if (port->scheduler == OUTER_QUEUE)
-		return request_refuse(text, "the port's queue is outside of the switch: tc shows and sets it");
+		return request_refuse(text,
+				      "the port's queue is outside of the switch: tc shows and sets it");
 	if (choose)
 		return set_scheduler(core, port, words, text);
 	scheduler = &core->schedulers[port->scheduler];
