@@ -271,6 +271,18 @@ def test_depths__of_a_clock_with_ticks_may_count_a_packet_that_left_within_a_tic
         assert np.concatenate([*depth_errors(queue, tick_ns)]).tolist() == [0, error], (left_us, depth, tick_ns)
 
 
+def test_depths__may_count_any_of_the_packets_that_left_in_the_ns_of_an_arrival():
+    """As when a qdisc that is full drops several packets for one that comes."""
+    for depth, error in ((0, 0), (1, 0), (2, 0), (3, 3)):
+        queue = {
+            "enqueue_mono_ns": np.array([0, 1000, 10_000]),
+            "sojourn_ns": np.array([10_000, 9000, 20_000]),
+            "depth_packets": np.array([0, 1, depth], dtype=np.uint32),
+            "flags": np.zeros(3, dtype=np.uint8),
+        }
+        assert np.concatenate([*depth_errors(queue)]).tolist() == [0, 0, error], depth
+
+
 def test_histogram_percentiles__are_upper_edges():
     found = histogram_percentiles([[10, 50], [20, 49], [1000, 1]], p50=50, p99=99, p999=99.9)
     assert found == {"p50": 0.01, "p99": 0.02, "p999": 1.0, "max": 1.0}
