@@ -17,7 +17,7 @@ from analysis.papers.paper_runs import PaperRuns
 
 CAPTION_OF_LONG = (
     "queueing delay of each queue with 16 long flows of one congestion control (5.1, 5.2, 5.4, 8.2.2): a dot at the "
-    "median, the line ends at the 99th percentile; hollow and grey: one flow. At the right, what 16 flows use of the "
+    "median, the line ends at the 99th percentile; hollow and grey: one flow. At the left, what 16 flows use of the "
     "link. 50 Mb/s, 20 ms; a BDP is 82 packets."
 )
 CAPTION_OF_SCENARIOS = (
@@ -33,7 +33,7 @@ SCENARIOS = {  # stem of the sweep: its panel
     "rtts": "unequal RTTs", "unresponsive": "unresponsive", "short": "short flows", "steps": "rate steps",
     "loss": "random loss",
 }  # fmt: skip
-LOW_MS, HIGH_MS = 0.05, 400
+LOW_MS, HIGH_MS = 0.012, 8000  # the shares stand where no delay is
 ROW_IN = 0.165
 MANY, ONE = 16, 1
 
@@ -85,6 +85,8 @@ def _draw(data: Data) -> look.Figure:
             continue
         ax.set_xscale("log")
         ax.set_xlim(LOW_MS, HIGH_MS)
+        ax.set_xticks([1, 10, 100, 1000], ["1", "10", "100", ""])
+        ax.minorticks_off()
         ax.set_xlabel("delay (ms)")
         for flows, panel in of_flows.items():
             for queue, found in panel.items():
@@ -102,9 +104,8 @@ def _row(ax: look.Axes, y: float, found: Measured, is_single: bool) -> None:
     ax.plot([low, high], [y, y], color=shade, linewidth=0.7 if is_single else 1.1, solid_capstyle="butt")
     ax.plot(low, y, "o", color=shade, markerfacecolor="white" if is_single else shade, markersize=3)
     if found.used is not None and not is_single:
-        look.note(
-            ax, f"{100 * found.used.value:.0f} %", (1, y), (-2, 0), xycoords=("axes fraction", "data"), ha="right"
-        )
+        text, beside = f"{100 * found.used.value:.0f} %", {"xycoords": ("axes fraction", "data"), "ha": "left"}
+        look.note(ax, text, (0, y), (2, 0), **beside)
 
 
 def _prepare_table(runs: PaperRuns) -> Data:

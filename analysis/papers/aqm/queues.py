@@ -18,7 +18,6 @@ WRITTEN = {
     "red": "RED", "codel": "CoDel", "pie": "PIE", "pi2": "PI2", "dualpi2": "DualPI2", "fq_codel": "FQ-CoDel",
     "fq_pie": "FQ-PIE", "cake": "CAKE",
 }  # fmt: skip
-TAIL_DROP = "tail-drop"
 
 
 class Measured(NamedTuple):
@@ -39,9 +38,9 @@ def name(run: PaperRun) -> str:
     if spec.queue:
         kind = spec.queue.split()[0]
         return f"Linux {WRITTEN.get(kind, kind)}"
-    if run["mode"] == TAIL_DROP:
-        return f"tail drop, {round(run['buffer_over_bdp'], 1):g} BDP"
-    return WRITTEN.get(run["mode"], run["mode"])
+    if spec.p4:
+        return WRITTEN.get(spec.p4.compiled.name, spec.p4.compiled.name)
+    return f"tail drop, {round(run['buffer_over_bdp'], 1):g} BDP"
 
 
 def by_queue(runs: Iterable[PaperRun]) -> dict[str, Measured]:

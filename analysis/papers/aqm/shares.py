@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import math
+
 from analysis.arithmetic.statistics import Bounds, Interval
 from analysis.figures.common import BLACK, Data
 from analysis.papers import look
@@ -16,7 +18,7 @@ STEM, ENOUGH, COLUMN = "least-buffer", 0.98, "utilization_p01"
 CAPTION = (
     "the least tail-drop buffer with which the 1st percentile of utilization over 10 RTTs is 98 %, against the share "
     "of BBRv3 among 16 flows; the others are Cubic. A bar goes from the largest buffer that is not enough to the "
-    "smallest that is."
+    "smallest that is; a triangle: more than this."
 )
 ALGORITHM = "bbr3"
 
@@ -47,10 +49,17 @@ def _draw(data: Data) -> look.Figure:
     if not data["least"]:
         return look.absent(ax)
     for of, (found, one) in data["least"].items():
-        low, high = max(found.low, 1) / one, min(found.high / one, 4.0)
+        low, high = max(found.low, 1) / one, found.high / one
+        if math.isinf(high):
+            ax.plot(100 * of, low, "^", color=BLACK, markerfacecolor="white")
+            continue
         ax.plot([100 * of] * 2, [low, high], color=BLACK, linewidth=1.2, solid_capstyle="butt")
-        ax.plot(100 * of, min(max(found.middle / one, low), high), "o", color=BLACK)
+        ax.plot(100 * of, found.middle / one, "o", color=BLACK)
     ax.set_yscale("log")
+    ax.set_ylim(0.05, 8)
+    ax.set_yticks([0.1, 0.2, 0.5, 1, 2, 4], ["0.1", "0.2", "0.5", "1", "2", "4"])
+    ax.minorticks_off()
+    ax.margins(x=0.08)
     ax.set_xlabel("share of BBRv3 among 16 flows (%)")
     ax.set_ylabel("least buffer (BDP)")
     ax.set_xticks([100 * of for of in data["least"]])
