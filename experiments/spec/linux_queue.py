@@ -5,6 +5,7 @@ run sets the qdisc (plan/configure.py).
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Mapping
 
@@ -21,6 +22,7 @@ LIMITS: dict[str, int | None] = {
 DEFAULT_FRAMES = 1000  # limit of bfifo: the device's tx_queue_len, in full frames
 WITH_CLASSES = ("drr", "ets", "hfsc", "htb", "mq", "mqprio", "multiq", "prio", "qfq", "taprio")
 ARGUMENT = re.compile(r"[A-Za-z0-9_.:/%+-]+")
+PACKETS = re.compile(r"(0|[1-9][0-9]*)()")  # tc reads 0x20 and 010, too, as hexadecimal and octal numbers
 BYTES = re.compile(r"([0-9]+)(k|m|g|)b?", re.IGNORECASE)  # tc's sizes: k is 1024
 MOST_PACKETS = 10**6
 REPLACED = ("p4", "mode", "buf", "ecn_threshold", "drop_cost")  # keys of our own queue
@@ -39,24 +41,33 @@ def read(value: object) -> str:
     arguments = " ".join(words).replace("=", " ").split()
     if wrong := [word for word in arguments if not ARGUMENT.fullmatch(word)]:
         raise ValueError(f"cannot be read at {wrong[0]!r}; allowed: {FORM}")
+    _limit(name, arguments)
     return " ".join([name, *arguments])
 
 
-def most_packets(queue: str, mtu_bytes: int) -> int:
-    """The packets that the qdisc holds at most: its limit, or Linux's default; of a limit in bytes, in full frames. tc
-    refuses a limit that cannot be read.
+def _limit(name: str, arguments: list[str]) -> int | None:
+    """The qdisc's limit in its unit, packets or bytes; tc takes the last of several. None: not given. Raises
+    ValueError.
     """
+    given = [word for before, word in itertools.pairwise(arguments) if before == "limit"]
+    if not given:
+        return None
+    in_bytes = LIMITS[name] is None
+    size = (BYTES if in_bytes else PACKETS).fullmatch(given[-1])
+    if not size:
+        allowed = "whole bytes, as 30000 or 300kb" if in_bytes else "whole packets, as 100"
+        raise ValueError(f"has a limit of {given[-1]!r}; allowed: {allowed}")
+    return int(size[1]) * 1024 ** "_kmg".find(size[2].lower() or "_")
+
+
+def most_packets(queue: str, mtu_bytes: int) -> int:
+    """The packets that the qdisc holds at most: its limit, or Linux's default; of a limit in bytes, in full frames."""
     name, *arguments = queue.split()
-    given = arguments[arguments.index("limit") + 1 :][:1] if "limit" in arguments else []
-    packets = LIMITS[name]
+    limit, packets = _limit(name, arguments), LIMITS[name]
     if packets is None:
-        size = BYTES.fullmatch(given[0]) if given else None
-        frame = mtu_bytes + ETHERNET_BYTES
-        packets = DEFAULT_FRAMES
-        if size:
-            packets = -(-int(size[1]) * 1024 ** "_kmg".find(size[2].lower() or "_") // frame)
-    elif given and given[0].isdecimal():
-        packets = int(given[0])
+        packets = DEFAULT_FRAMES if limit is None else -(-limit // (mtu_bytes + ETHERNET_BYTES))
+    elif limit is not None:
+        packets = limit
     return min(max(packets, 1), MOST_PACKETS)
 
 

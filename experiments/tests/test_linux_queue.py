@@ -38,6 +38,7 @@ QDISCS = {
     [
         ("linux:codel target=5ms   interval 100ms", 1001),
         ("linux:pfifo limit=30", 31),
+        ("linux:pfifo limit 10 limit 30", 31),
         ("linux:bfifo limit 300kb", 204),
         ("linux:bfifo", 1001),
         ("linux:red limit 151400 avpkt 1000", 101),
@@ -66,6 +67,8 @@ def test_theory__holds_for_tail_drop_alone() -> None:
         ({"queue": "linux:codel", "clock": "real"}, "QUEUE"),
         ({"queue": "linux:codel", "switch": "process"}, "QUEUE"),
         ({"queue": "linux:codel", "switch": "ns3"}, "QUEUE"),
+        ({"queue": "linux:codel limit 0x20"}, "QUEUE"),
+        ({"queue": "linux:bfifo limit 1.5kb"}, "QUEUE"),
     ],
 )
 def test_keys__of_our_own_queue_and_of_other_kernels_are_refused(given: dict[str, str], key: str) -> None:
