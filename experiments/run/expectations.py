@@ -26,7 +26,7 @@ from runs.quantities import BY_NAME, QUANTITIES, Quantity
 if TYPE_CHECKING:
     from analysis.arithmetic.statistics import Interval
 
-FEWEST = 3  # repetitions before a run ends early, because all is decided
+FEWEST = 3  # valid repetitions before a run ends early, because all is decided
 SHARE = "share."  # of an algorithm in the goodput
 _EXPECTATION = re.compile(r"\s*([A-Za-z][\w.]*)\s*(<=|>=|<|>|=)\s*(\S+?)\s*")
 _AFFIXES = re.compile(r"^queue_|_(ns|us|bps|packets|mean|index)$")
@@ -183,7 +183,8 @@ def judge(expect: Sequence[Expectation], summaries: Mapping[str, Sequence[Mappin
 
 
 def is_decided(judged: Iterable[Judged]) -> bool:
-    return all(each.result is not Result.UNDECIDED for each in judged)
+    """Whether enough valid repetitions say all, so that no more are needed."""
+    return all(each.result is not Result.UNDECIDED and each.mean and each.mean.runs >= FEWEST for each in judged)
 
 
 def report(judged: Sequence[Judged], name: str, junit: Path | None) -> Exit:

@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from experiments.run.expectations import Result, is_measured, judge, read, report
+from experiments.run.expectations import Result, is_decided, is_measured, judge, read, report
 from lib.exit_codes import Exit
 from runs.quantities import QUANTITIES
 
@@ -52,6 +52,12 @@ def test_one_repetition__decides_by_its_value():
 def test_several_repetitions__decide_by_the_interval_of_their_mean():
     text = "utilization>0.5, utilization>0.9, utilization<0.895, utilization=0.8..0.95"
     assert results(text, 0.89, 0.90, 0.91) == ["holds", "undecided", "undecided", "holds"]
+
+
+def test_a_run__does_not_end_early_by_one_valid_repetition_of_several():
+    summaries = [{"utilization": {"mean": value}} for value in (0.89, 0.90, 0.91)]
+    assert not is_decided(judge(read("utilization>0.5"), {"": summaries[:1]}))
+    assert is_decided(judge(read("utilization>0.5"), {"": summaries}))
 
 
 def test_without_a_value__nothing_is_decided():
