@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from analysis.arithmetic.statistics import Interval
 
 FEWEST = 3  # valid repetitions before a run ends early, because all is decided
+NONE = " "  # without EXPECT
 SHARE = "share."  # of an algorithm in the goodput
 _EXPECTATION = re.compile(r"\s*([A-Za-z][\w.]*)\s*(<=|>=|<|>|=)\s*(\S+?)\s*")
 _AFFIXES = re.compile(r"^queue_|_(ns|us|bps|packets|mean|index)$")
@@ -110,7 +111,10 @@ class Judged(NamedTuple):
 
 def read(value: object) -> tuple[Expectation, ...]:
     """Raises ValueError; its message continues a sentence that begins with the value."""
-    return tuple(_read(part) for part in str(value).split(",") if part.strip())
+    parts = [part for part in str(value).split(",") if part.strip()]
+    if not parts and value != NONE:
+        raise ValueError(f"expects nothing; allowed: {FORM}")
+    return tuple(_read(part) for part in parts)
 
 
 def _read(text: str) -> Expectation:
@@ -161,7 +165,7 @@ class Expecting(Keys):
 
     expect: tuple[Expectation, ...] = field(
         "what the runs must show, else the exit status is 3 (docs/expect.md): delay_p99<20ms, utilization>=0.98, "
-        "share.bbr=0.4..0.6", read, default=" ",
+        "share.bbr=0.4..0.6", read, default=NONE,
     )  # fmt: skip
     junit: Path | None = field("with EXPECT: a file for the results, JUnit's XML")
 

@@ -30,6 +30,8 @@ def test_read__takes_every_number_that_a_run_measures():
 @pytest.mark.parametrize(
     "text",
     [
+        "",
+        ",",
         "utilization",
         "speed<1",
         "delay_p99<20",
