@@ -55,6 +55,7 @@ UNITS = {"_ns": ("time", 1), "_us": ("time", 1000), "_bytes": ("bytes", 1), "_pa
 HOW = "give a policy (docs/your-aqm.md): my_aqm.p4, p4c's my_aqm.json, or one of ours: "
 LONGEST_S = 600  # of a compilation
 SCHEDULERS = {"strict": 32, "drr": 32, "fq": 1024}  # most queues of each (softswitch/runtime/scheduler.h)
+QUANTA = range(64, 1_000_001)  # of a queue, in bytes (softswitch/runtime/scheduler.c)
 SCHEDULER_FORM = '@scheduler("drr", QUEUES, QUANTUM, ...), with strict, drr or fq'
 _SCHEDULER = re.compile(r"@scheduler\b\s*(\(\s*\"(\w+)\"((?:\s*,\s*\d+)+)\s*\))?")
 _ARGUMENTS = r"\(\s*in\s+policy_input_t\s+\w+\s*,\s*inout\s+policy_verdict_t\s+\w+\s*\)"
@@ -247,9 +248,11 @@ def _scheduler(text: str) -> list[str | int] | None:
     if not found:
         return None
     kind, numbers = found[2], [int(word) for word in (found[3] or "").split(",") if word.strip()]
-    if kind not in SCHEDULERS or not 1 <= numbers[0] <= SCHEDULERS[kind] or len(numbers) - 1 > numbers[0]:
+    fits = kind in SCHEDULERS and 1 <= numbers[0] <= SCHEDULERS[kind] and len(numbers) - 1 <= numbers[0]
+    if not fits or not all(quantum in QUANTA for quantum in numbers[1:]):
         most = ", ".join(f"{queues} queues with {name}" for name, queues in SCHEDULERS.items())
-        raise CannotCompile(f"has a @scheduler that cannot be read; allowed: {SCHEDULER_FORM}, up to {most}")
+        raise CannotCompile(f"has a @scheduler that cannot be read; allowed: {SCHEDULER_FORM}, up to {most}, "
+                            f"quanta of {QUANTA[0]} to {QUANTA[-1]} bytes")  # fmt: skip
     return [kind, *numbers]
 
 
