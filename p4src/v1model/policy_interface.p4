@@ -5,7 +5,7 @@
  *     control Departure(in policy_input_t seen, inout policy_verdict_t verdict)
  *
  * State that both controls share is a register that your file declares outside of its controls. A policy with several
- * queues says so before a control: @queues(2) @scheduler("drr", 1514, 13626) (docs/your-aqm.md).
+ * queues says so before a control: @scheduler("drr", 2, 1514, 13626) (docs/your-aqm.md).
  */
 #ifndef V1MODEL_POLICY_INTERFACE_P4
 #define V1MODEL_POLICY_INTERFACE_P4

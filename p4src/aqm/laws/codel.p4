@@ -3,9 +3,9 @@
  * goes on with the next packet, because a packet that is dropped at departure takes no time of the link. All times are
  * those of the RFC: the packet leaves the queue when its transmission starts.
  *
- * Departures from the RFC: 1/sqrt(count) has 32 bits behind the point and comes from four steps of Newton's method at each
- * change of count, exact to 0.3 % while count grows by ones. (Linux makes one step: 0.5 for count 2, and not 0.71.) The
- * queue behind the packet is that at the end of its transmission.
+ * Departures from the RFC: 1/sqrt(count), with 32 bits behind the point, is four steps of Newton's method at each change of
+ * count (Linux: one): exact to 0.3 % while count grows by ones; too small by 15 % if dropping begins again with 5 after
+ * 100, by 53 % with 10 after 1000. The queue behind the packet is that at the end of its transmission.
  */
 #ifndef AQM_CODEL_P4
 #define AQM_CODEL_P4
