@@ -89,6 +89,17 @@ def test_whatif__says_what_our_runs_give_with_senders_that_react(fresh, known_ru
         assert ("with senders that react, by our published runs: " in capsys.readouterr().out) == is_said, words
 
 
+def test_run_with_a_queue_that_a_replay_lacks__needs_a_mode(fresh, capsys, blank):
+    directory = fresh()
+    change_spec(directory, queue="codel target 5ms")
+    assert main(["replay", f"RUN={directory}", "BUF=5p"]) == 1
+    assert "MODE" in capsys.readouterr().err
+    assert not list(directory.glob("*whatif*"))
+    _, summary = whatif(directory, "BUF=5p", "MODE=tail-drop")
+    assert "Linux's codel target 5ms" in summary["setting"]["run"]
+    assert "codel" not in summary["setting"]["whatif"]
+
+
 def test_whatif__names_each_mistake(fresh, capsys):
     directory = fresh()
     for words in (

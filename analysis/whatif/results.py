@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,7 @@ def _what_if(
         "caveat": CAVEAT,
         "run": f"{repetition.parent.name}/{repetition.name}",
         "asked": asked,
-        "setting": {"run": queue.Setting.of(run.experiment, run.rate).text(), "whatif": setting.text()},
+        "setting": {"run": _of_run(run), "whatif": setting.text()},
         "packets": len(recorded["flags"]),
         "ecn_capable_packets": _count(recorded, lambda cards: cards["flags"] & CARD["POSTCARD_ECT"]),
         "same_as_the_run": _same(recorded, replayed),
@@ -94,6 +95,10 @@ def _what_if(
             files.remove(name, place)
             raise
     return repetition / name, plain(summary)
+
+
+def _of_run(run: Run) -> str:
+    return replace(queue.Setting.of(run.experiment, run.rate), mode=run.experiment.queue_rule).text()
 
 
 def _page(repetition: Path, environment: Environment, new: dict[str, Any]) -> dict[str, str]:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """`make replay RUN=...` with BUF, MODE, ECN_THRESHOLD or RATE: a run's arrivals through another queue.
-Parameters that are not given stay as in the run, except ECN_THRESHOLD if BUF is given: its default is half of BUF.
+Parameters that are not given stay as in the run, except ECN_THRESHOLD if BUF is given: its default is half of BUF. A
+run with a policy in P4, or a qdisc, needs MODE: a replay has neither.
 Values have the same meaning as for make experiment.
 """
 
@@ -88,6 +89,9 @@ def _setting(repetition: Path, asked: WhatIfKeys) -> Setting:
     packets, in_bytes = recorded.buffer_packets, recorded.threshold_bytes
     if asked.buf:
         packets, in_bytes = asked.buf.threshold(bdp, rate, spec.wire_bytes, spec.mtu_bytes)
+    if not asked.mode and (spec.p4 or spec.queue):
+        problem = f"is missing; a replay has no {spec.queue_rule}; give one of {', '.join(WATCHED_MODES)}"
+        raise SpecError([BadValue("MODE", None, problem)])
     mode = asked.mode or recorded.mode
     # The run's marking threshold stays only if the buffer stays: it belongs to that buffer.
     ecn = recorded.ecn_threshold if mode == "ecn" and not asked.buf else None
