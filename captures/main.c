@@ -74,7 +74,7 @@ static int copy(struct capture *capture, uint64_t payload_bytes)
 		if (fwrite(record, sizeof(packet) + payload_bytes, 1, stdout) != 1)
 			return -errno;
 	}
-	return fflush(stdout) ? -errno : 0;
+	return fclose(stdout) ? -errno : 0; /* so that a reader of both pipes comes to read the counts */
 }
 
 int main(int argc, char **argv)

@@ -253,6 +253,13 @@ def test_pcapng__has_interfaces_of_any_kind(tmp_path):
 
 
 @needs_tshark
+def test_interfaces__may_be_more_than_a_pipe_holds_the_counts_of(tmp_path):
+    blocks = [interface("<", 1, 0)] * 3000 + [packet("<", 2999, 5_000_000, ETHER / PAYLOADS[0])]
+    (tmp_path / "file").write_bytes(section() + b"".join(blocks))
+    read, capture = records(tmp_path / "file")
+    assert (read["interface"].tolist(), len(capture.interfaces)) == ([2999], 3000)
+
+
 @pytest.mark.skipif(not os.environ.get("CAPTURES_OF_OTHERS"), reason="CAPTURES_OF_OTHERS names no directory")
 def test_captures_of_others__are_read_as_tshark_reads_them():
     compared, faults = [], []
