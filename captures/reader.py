@@ -38,22 +38,30 @@ TUNNELS = {
 
 
 def is_capture(path: Path) -> bool:
-    """Whether the file, or what it has in compressed form, begins as a capture does."""
+    """Whether the file, or what it has in compressed form, begins as a capture does. Raises InputError if it cannot be
+    read, or if the program that decompresses it is missing.
+    """
     try:
-        with path.open("rb") as file:
+        with path.open("rb", buffering=0) as file:
             start = file.read(4)
-        if program := _decompressor(start):
-            with subprocess.Popen([program, "-dc", path], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
-                assert process.stdout
-                start = process.stdout.read(4)
-                process.kill()
-    except OSError:
-        return False
+            file.seek(0)
+            if program := _decompressor(path, start):
+                # Not by the file's name: zstd leaves links out.
+                command, silent = [program, "-dc"], subprocess.DEVNULL
+                with subprocess.Popen(command, stdin=file, stdout=subprocess.PIPE, stderr=silent) as process:
+                    assert process.stdout
+                    start = process.stdout.read(4)
+                    process.kill()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {one_line(error)}") from None
     return start in MAGICS
 
 
-def _decompressor(start: bytes) -> str | None:
-    return next((program for magic, program in DECOMPRESSORS.items() if start.startswith(magic)), None)
+def _decompressor(path: Path, start: bytes) -> str | None:
+    name = next((program for magic, program in DECOMPRESSORS.items() if start.startswith(magic)), None)
+    if name and shutil.which(name) is None:
+        raise InputError(f"{path}: {name}, which decompresses it, is missing: install it")
+    return name
 
 
 @dataclass
@@ -80,9 +88,7 @@ class Capture:
             unpacker = None
             start = file.read(4)
             file.seek(0)
-            if name := _decompressor(start):
-                if shutil.which(name) is None:
-                    raise InputError(f"{self.path}: {name}, which decompresses it, is missing: install it")
+            if name := _decompressor(self.path, start):
                 unpacker = subprocess.Popen([name, "-dc"], stdin=file, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
                 assert unpacker.stdout
                 source = unpacker.stdout

@@ -19,7 +19,7 @@ from scapy.layers.inet6 import IPv6, IPv6ExtHdrDestOpt, IPv6ExtHdrFragment, IPv6
 from scapy.layers.l2 import ARP, CookedLinux, Dot1AD, Dot1Q, Ether
 from scapy.packet import Raw
 
-from captures.reader import TUNNELS, Capture
+from captures.reader import TUNNELS, Capture, is_capture
 from lib.errors import InputError
 from wire.wire import CAPTURED_PACKET
 
@@ -298,9 +298,19 @@ def test_compressed_capture__is_read_like_the_file_in_it(tmp_path, program):
     packed = tmp_path / "packed"
     packed.write_bytes(subprocess.run([program, "-c", path], check=True, capture_output=True).stdout)
     assert np.array_equal(records(packed)[0], records(path)[0])
+    (tmp_path / "link").symlink_to(packed)
+    assert is_capture(tmp_path / "link")
     packed.write_bytes(packed.read_bytes()[:-20])
     _, capture = records(packed)
     assert capture.damage
+
+
+def test_file__of_which_nobody_can_tell_whether_it_is_a_capture_is_an_error(tmp_path, monkeypatch):
+    (tmp_path / "packed").write_bytes(b"\x28\xb5\x2f\xfd" + bytes(100))
+    monkeypatch.setenv("PATH", "")
+    for name in ("packed", "none"):
+        with pytest.raises(InputError):
+            is_capture(tmp_path / name)
 
 
 def test_damage__ends_the_capture_and_is_said(tmp_path):
