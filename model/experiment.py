@@ -113,7 +113,7 @@ class Taps(Record):
     only_behind: int = 0
     lost_behind: int = 0  # of only_before: acknowledged, and never sent again
     ambiguous: int = 0  # departures with several equal arrivals
-    undecided: int = 0  # of only_before: they may have left after the end of the capture
+    uncovered: int = 0  # left out: only one capture covers their time
     rate_bps: int | None = None  # of packets that left right behind another
     drift_ppm: float = 0.0  # of the clock behind the router against the one before it
     uncertainty_ns: float | None = None  # of the times in the queue; None: nothing bounds it

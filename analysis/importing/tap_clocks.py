@@ -49,9 +49,15 @@ class Clocks:
     uncertainty_ns: float | None  # of all times between the taps; None: nothing bounds it from the other side
     longest_ns: int  # of the packets that were compared
     changed: list[str]  # the fields of ENDS that NAT changed
+    covered: dict[str, tuple[int, int]]  # of each tap: the first and last time that both captures cover
     forward: dict[str, np.ndarray] = field(default_factory=dict)  # of each tap: digests of addresses behind AFTER
     backward: dict[str, np.ndarray] = field(default_factory=dict)
     behind: np.ndarray | None = None  # digests of all addresses that packets of AFTER go to; None: NAT changes them
+
+    def covers(self, name: str, times: np.ndarray, margin_ns: int = 0) -> np.ndarray:
+        """Mask of the times of a tap that both captures cover."""
+        first, last = self.covered[name]
+        return (times >= first - margin_ns) & (times <= last + margin_ns)
 
     def place(self, tap: Tap, parts: Iterator[Columns]) -> Iterator[Columns]:
         """Puts the times of a tap onto the one clock, and adds `forward`: whether the packet goes to AFTER."""
@@ -113,7 +119,13 @@ def compared(before: Tap, after: Tap, rate_bps: int) -> Clocks:
         what for what, names in ENDS.items()
         if np.mean(np.any([one[name][forward] != two[name][forward] for name in names], axis=0)) > CHANGED
     ]  # fmt: skip
-    clocks = Clocks(steps, origin, base, slope, uncertainty, int((above + link_ns)[forward].max()) - base, changed)
+    longest = int((above + link_ns)[forward].max()) - base
+    came, left = one["time_ns"], two["time_ns"] - base - drifted
+    covered = {  # by packets of both ways; in the queue, packets stay in their order
+        "BEFORE": (int(came.min()), int(np.where(forward, came, came - longest).max())),
+        "AFTER": (int(np.where(forward, left, left + longest).min()), int(left.max())),
+    }
+    clocks = Clocks(steps, origin, base, slope, uncertainty, longest, changed, covered)
     for name, rows in (("BEFORE", one), ("AFTER", two)):
         to = _address(rows, "dst")
         clocks.forward[name] = np.unique(to[forward])

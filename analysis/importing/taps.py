@@ -192,7 +192,7 @@ class TapsExperiment:
         full = (self.before.full_bytes + self.after.full_bytes).most_common(1)
         mtu_bytes = self.mtu_bytes or (full[0][0] if full else 1500)
         flows = Flows()
-        table, behind, matcher, lost = self._matched(directory, clocks, flows, mtu_bytes)
+        table, behind, matcher, lost, uncovered = self._matched(directory, clocks, flows, mtu_bytes)
         if lost:
             table["dropped"][np.array(lost)] = np.zeros(len(lost), dtype=bool)
         rates = _Rate()
@@ -203,8 +203,8 @@ class TapsExperiment:
         self.source.files += [write.digest(path) for tap in (self.before, self.after) for path in tap.files]
         self.source.notes += [*self.before.notes(), *self.after.notes(), *self.damage]
         taps = Taps(
-            pairs=matcher.pairs, only_before=matcher.drops, only_behind=matcher.only_behind, lost_behind=len(lost),
-            ambiguous=matcher.ambiguous, undecided=matcher.undecided, rate_bps=rates.bps(),
+            pairs=matcher.pairs, only_before=len(table["time_ns"]) - matcher.pairs, only_behind=len(behind["time_ns"]),
+            lost_behind=len(lost), ambiguous=matcher.ambiguous, uncovered=uncovered, rate_bps=rates.bps(),
             drift_ppm=clocks.slope * 1e6, uncertainty_ns=clocks.uncertainty_ns,
             steps_ns=tuple(-shift for steps in clocks.steps.values() for _, shift in steps), nat=tuple(clocks.changed),
         )  # fmt: skip
@@ -232,36 +232,46 @@ class TapsExperiment:
 
     def _matched(
         self, directory: Path, clocks: Clocks, flows: Flows, mtu_bytes: int
-    ) -> tuple[Columns, Columns, Matcher, list[int]]:
-        """All packets before the queue with their departures; those that only AFTER has; and the rows of packets that
-        AFTER lost.
+    ) -> tuple[Columns, Columns, Matcher, list[int], int]:
+        """All packets before the queue with their departures; those that only AFTER has; the rows of packets that AFTER
+        lost; and how many packets are left out, because the other capture does not cover their time.
         """
         rate_bps = self.conditions.rate_bps
         has_options = not (self.before.without_options or self.after.without_options)
-        lost = _Lost(flows)
+        lost, uncovered = _Lost(flows), 0
+        limits = Limits(2 * clocks.longest_ns + LEAST_WAIT_NS, -SLACK_NS, keeps_id=True)
+
+        def only(packets: Columns, may_stay: np.ndarray) -> Columns:
+            nonlocal uncovered
+            uncovered += int(np.count_nonzero(~may_stay))
+            return packets if may_stay.all() else rows_of(packets, may_stay)
 
         def side(tap: Tap, watch: bool) -> Iterator[Columns]:
             packets = tap.ready(
                 _ways(clocks.place(tap, tap.read()), flows if watch else None, lost), mtu_bytes, rate_bps
             )
-            return (_comparable(slab, clocks.changed, has_options) for slab in packets)
+            near = (only(slab, clocks.covers(tap.name, slab["time_ns"], limits.most_ns)) for slab in packets)
+            return (_comparable(slab, clocks.changed, has_options) for slab in near)
 
-        limits = Limits(2 * clocks.longest_ns + LEAST_WAIT_NS, -SLACK_NS, keeps_id=True)
         matcher = Matcher(side(self.before, True), side(self.after, False), limits)
         capacity = MOST_SEGMENTS * max(self.before.packets, self.after.packets)
         came, behind = (ColumnFile(directory, KINDS, capacity) for _ in range(2))
         for packets, alone in matcher:
+            if alone:
+                alone = only(alone, clocks.covers("AFTER", alone["time_ns"]))
             if alone and len(alone["time_ns"]):
                 alone = _named(alone, clocks.changed)
                 no = np.zeros(len(alone["time_ns"]), dtype=bool)
                 lost.add_alone(alone)
                 behind.append(alone | {"departure_ns": alone["time_ns"], "dropped": no, "marked": no})
+            if packets:
+                packets = only(packets, ~packets["dropped"] | clocks.covers("BEFORE", packets["time_ns"]))
             if packets and len(packets["time_ns"]):
                 packets = _named(packets, clocks.changed)
                 lost.add(packets, came.rows)
                 came.append(packets)
         rows = np.concatenate([np.zeros(0, dtype=np.int64), *lost.rows])
-        return came.columns(), behind.columns(), matcher, rows.tolist()
+        return came.columns(), behind.columns(), matcher, rows.tolist(), uncovered
 
     def _say(self, taps: Taps, matcher: Matcher) -> None:
         notes, remarks = self.source.notes, self.source.remarks
@@ -279,9 +289,10 @@ class TapsExperiment:
             notes.append(
                 f"{counted(taps.ambiguous, 'departure')} had several equal arrivals, told apart by their times"
             )
-        if taps.undecided:
-            notes.append(
-                f"{counted(taps.undecided, 'packet')} may have left after the end of AFTER: they count as drops"
+        if taps.uncovered:
+            remarks.append(
+                f"{counted(taps.uncovered, 'packet')} came or left when only one of the captures was running: they are "
+                "left out"
             )
         for step in taps.steps_ns:
             notes.append(f"a clock was set by {step / 1e9:+.6f} s during the captures, which is undone")

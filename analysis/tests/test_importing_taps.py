@@ -11,9 +11,11 @@ import numpy as np
 import polars as pl
 import pytest
 
+from analysis.importing.sources import Asked, find
 from analysis.tests import two_taps
 from analysis.tests.two_taps import DROPPED, Truth, clocked, write
 from bufferscope.__main__ import main
+from runs.spec_file import load_spec
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 KEYS = [f"RATE={two_taps.RATE_BPS // 10**6}mbit"]
@@ -126,6 +128,28 @@ def test_loss_of_a_capture__is_named_and_the_rest_is_true(tmp_path, truth):
     assert taps["only_behind"] == pytest.approx(lost_of_queue, abs=2)
     assert taps["lost_behind"] == pytest.approx(int(np.count_nonzero(lacks[1] & ~truth.after.back)), abs=3)
     assert len([reason for reason in summary["reasons"] if " are not in " in reason]) == 2
+
+
+@pytest.mark.parametrize("name", ["before", "after"])
+def test_capture__that_is_shorter_makes_no_drops(tmp_path, truth, name):
+    """It begins after the other and ends before it. Without ACKs, nothing else tells that packets came out."""
+    sides = {"before": truth.before, "after": truth.after}
+    first, last = np.quantile(truth.came_ns, (0.3, 0.7))
+    both = (first <= sides[name].time_ns) & (sides[name].time_ns <= last)
+    sides[name] = sides[name].only(both)
+    paths = {side: str(write(tmp_path / side, packets.only(~packets.back))) for side, packets in sides.items()}
+    asked = Asked.model_validate({"rate": "50mbit", "rtt": "10ms", "output": str(tmp_path), **paths})
+    ((_, read),) = find(asked)
+    (tmp_path / "run").mkdir()
+    read().write(tmp_path / "run")
+    source = load_spec(tmp_path / "run").imported
+    assert source
+    assert (taps := source.taps)
+    times, passed = getattr(truth, "came_ns" if name == "before" else "left_ns"), truth.left_ns != DROPPED
+    paired = truth.came_ns[passed & (first <= times) & (times <= last)]
+    dropped = truth.came_ns[~passed]
+    assert (taps.pairs, taps.only_behind, taps.lost_behind) == (len(paired), 0, 0)
+    assert taps.only_before == np.count_nonzero((paired.min() < dropped) & (dropped < paired.max()))
 
 
 def _came_out(truth: Truth) -> np.ndarray:
