@@ -31,7 +31,6 @@ from lib.terminal import counted
 from model.experiment import UNKNOWN_IF_RECORDED, Taps
 from runs.names import POSTCARDS_FILE, TCP_FILE
 
-MOST_SEGMENTS = 64  # of a frame that GRO merged, of 64 KiB
 SLACK_NS = 1_000_000  # by which a packet may seem to leave before it came
 LEAST_WAIT_NS = 50_000_000
 RATE_TOLERANCE = 0.02
@@ -254,8 +253,7 @@ class TapsExperiment:
             return (_comparable(slab, clocks.changed, has_options) for slab in near)
 
         matcher = Matcher(side(self.before, True), side(self.after, False), limits)
-        capacity = MOST_SEGMENTS * max(self.before.packets, self.after.packets)
-        came, behind = (ColumnFile(directory, KINDS, capacity) for _ in range(2))
+        came, behind = (ColumnFile(directory, KINDS, tap.most_packets(mtu_bytes)) for tap in (self.before, self.after))
         for packets, alone in matcher:
             if alone:
                 alone = only(alone, clocks.covers("AFTER", alone["time_ns"]))

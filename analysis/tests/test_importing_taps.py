@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 from analysis.importing.sources import Asked, find
+from analysis.importing.tap import Tap
 from analysis.tests import two_taps
 from analysis.tests.two_taps import DROPPED, Truth, clocked, write
 from bufferscope.__main__ import main
@@ -166,6 +167,14 @@ def test_segments__that_a_host_merged_are_split(tmp_path, truth):
     assert taps["pairs"] == np.count_nonzero(truth.left_ns != DROPPED)
     assert np.array_equal(_dropped(table), truth.left_ns[np.argsort(truth.came_ns, kind="stable")] == DROPPED)
     assert any("GRO or TSO" in reason for reason in summary["reasons"])
+
+
+def test_segments__are_not_more_than_the_table_has_room_for(tmp_path, truth):
+    """Of frames of 58 KB, in an old network's MTU: 100 of each."""
+    data = truth.before.only(np.flatnonzero(truth.before.payload)[:300])
+    tap = Tap.of("BEFORE", [str(write(tmp_path / "in", replace(data, payload=data.payload * 40)))])
+    rows = sum(len(slab["time_ns"]) for slab in tap.ready(tap.read(), 576, two_taps.RATE_BPS))
+    assert 100 * tap.packets < rows <= tap.most_packets(576)
 
 
 def test_reordering_behind_the_queue__is_no_loss(tmp_path, truth):
