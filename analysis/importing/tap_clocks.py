@@ -24,9 +24,7 @@ from analysis.read.postcards import wire_bytes
 from lib.errors import InputError
 from lib.frames import ETHERNET_BYTES
 
-SAMPLE = 1 << 19  # packets to keep of each side
-PACKET_BYTES = 100  # least of a captured packet in a file; compression saves up to COMPRESSION
-COMPRESSION = 4
+SAMPLE = 1 << 19  # packets to keep of each side, at most
 ENDS = {  # the columns of KEY that NAT changes
     "source address": ("src_addr_hi", "src_addr_lo"), "source port": ("src_port",),
     "destination address": ("dst_addr_hi", "dst_addr_lo"), "destination port": ("dst_port",),
@@ -195,10 +193,14 @@ def _check_order(one: Columns, apart: np.ndarray, forward: np.ndarray) -> None:
 
 
 def _sample(tap: Tap) -> tuple[Columns, np.ndarray]:
-    """Packets by their digest, and the digests of all addresses that packets go to."""
-    size = sum(path.stat().st_size for path in tap.files) * COMPRESSION
-    bits = max(0, (size // PACKET_BYTES // SAMPLE).bit_length())
-    kept: list[Columns] = []
+    """Packets by their digest: those with `bits` zeros in it, which become more when packets become too many. Also the
+    digests of all addresses that packets go to.
+    """
+    bits, kept = 0, list[Columns]()
+
+    def chosen(part: Columns) -> Columns:
+        return rows_of(part, part["digest"] * _MULTIPLIER >> np.uint64(64 - bits) == 0) if bits else part
+
     left_out = {"options_digest", *(name for names in ENDS.values() for name in names)}  # cut, or changed by NAT
     to = np.empty(0, dtype=np.uint64)
     for part in tap.read():
@@ -206,9 +208,11 @@ def _sample(tap: Tap) -> tuple[Columns, np.ndarray]:
         if not among(new, to).all():
             to = np.union1d(to, new)
         digest = keys({name: part[name] for name in ("time_ns", *KEY) if name in part and name not in left_out})
-        chosen = digest * _MULTIPLIER >> np.uint64(64 - bits) == 0 if bits else np.ones(len(digest), dtype=bool)
         part["digest"] = digest
-        kept.append(rows_of({name: part[name] for name in _KEPT}, chosen))
+        kept.append(chosen({name: part[name] for name in _KEPT}))
+        while sum(len(part["row"]) for part in kept) > SAMPLE:
+            bits += 1
+            kept = [chosen(joined(*kept))]
     return joined(*kept), to
 
 

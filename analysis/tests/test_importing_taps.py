@@ -3,6 +3,7 @@
 snap lengths, NAT, mirror ports and losses of the captures.
 """
 
+import gzip
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from analysis.importing import tap_clocks
 from analysis.importing.sources import Asked, find
 from analysis.importing.tap import Tap
 from analysis.tests import two_taps
@@ -175,6 +177,17 @@ def test_segments__are_not_more_than_the_table_has_room_for(tmp_path, truth):
     tap = Tap.of("BEFORE", [str(write(tmp_path / "in", replace(data, payload=data.payload * 40)))])
     rows = sum(len(slab["time_ns"]) for slab in tap.ready(tap.read(), 576, two_taps.RATE_BPS))
     assert 100 * tap.packets < rows <= tap.most_packets(576)
+
+
+def test_sample__of_a_file_that_compresses_well_stays_small(tmp_path, truth, monkeypatch):
+    monkeypatch.setattr(tap_clocks, "SAMPLE", 500)
+    paths = write(tmp_path / "in", truth.before), write(tmp_path / "out", truth.after)
+    for path in paths:
+        path.write_bytes(gzip.compress(path.read_bytes()))
+    before, after = (Tap.of(name, [str(path)]) for name, path in zip(("BEFORE", "AFTER"), paths, strict=True))
+    sample, _ = tap_clocks._sample(before)
+    assert 100 < len(sample["row"]) <= 500
+    assert tap_clocks.compared(before, after, two_taps.RATE_BPS).slope == pytest.approx(0, abs=1e-7)
 
 
 def test_reordering_behind_the_queue__is_no_loss(tmp_path, truth):
