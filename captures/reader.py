@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
@@ -123,8 +124,9 @@ class Capture:
         reason = counts["damage"]
         if unpacker:
             _, complaint = unpacker.communicate()
-            if unpacker.returncode > 0:
-                reason = " ".join(complaint.decode(errors="replace").split())
+            if unpacker.returncode not in (0, -signal.SIGPIPE):  # SIGPIPE: capture_reader ended before
+                said_why = " ".join(complaint.decode(errors="replace").split())
+                reason = said_why or f"the program that decompresses it ended with status {unpacker.returncode}"
         if process.returncode:
             raise InputError(f"{self.path}: cannot be read as a capture: {reason}")
         if reason:

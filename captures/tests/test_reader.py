@@ -305,6 +305,17 @@ def test_compressed_capture__is_read_like_the_file_in_it(tmp_path, program):
     assert capture.damage
 
 
+def test_decompressor__that_is_killed_between_packets_is_damage(tmp_path, monkeypatch):
+    (tmp_path / "packed").write_bytes(b"\x1f\x8b")
+    pcap(tmp_path / "c", [ETHER / PAYLOADS[1]] * 3)
+    (tmp_path / "gzip").write_text(f"#!/bin/sh\ncat {tmp_path / 'c'}\nkill -9 $$\n")
+    (tmp_path / "gzip").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    ours, capture = records(tmp_path / "packed")
+    assert len(ours) == 3
+    assert capture.damage
+
+
 def test_file__of_which_nobody_can_tell_whether_it_is_a_capture_is_an_error(tmp_path, monkeypatch):
     (tmp_path / "packed").write_bytes(b"\x28\xb5\x2f\xfd" + bytes(100))
     monkeypatch.setenv("PATH", "")
