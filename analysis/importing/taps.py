@@ -218,11 +218,15 @@ class TapsExperiment:
             self.conditions.rtt_ns = flows.least_rtt_ns
             self.source.remarks.append(f"RTT: {flows.least_rtt_ns / 1e6:.3f} ms, the shortest handshake in BEFORE")
         found = _traffic(flows, table, self.conditions.flows, self.source)
+        length, warmup = found.end_ns - found.start_ns, self.conditions.warmup_ns or 0
+        if warmup >= length:
+            raise InputError(
+                f"WARMUP is {warmup / 1e9:g} s, and both captures together cover {length / 1e9:.3f} s; allowed: less"
+            )
         conditions = replace(
             self.conditions, mtu_bytes=mtu_bytes, mode="ecn" if matcher.marks else self.conditions.mode,
             buffer_packets=self.conditions.buffer_packets or deepest.buffer_packets,
-            warmup_ns=self.conditions.warmup_ns or 0,
-            duration_ns=self.conditions.duration_ns or found.end_ns - found.start_ns - (self.conditions.warmup_ns or 0),
+            warmup_ns=warmup, duration_ns=self.conditions.duration_ns or length - warmup,
         )  # fmt: skip
         if not self.conditions.buffer_packets:
             self.source.remarks.append(f"buffer: {counted(deepest.buffer_packets, 'packet')}, the deepest queue")

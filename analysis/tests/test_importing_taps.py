@@ -211,6 +211,7 @@ def test_captures__that_cannot_be_used_get_one_line(tmp_path, truth, capsys):
         ([f"BEFORE={tmp_path / 'text'}", f"AFTER={after}"], 1),
         ([f"BEFORE={tmp_path / 'none'}", f"AFTER={after}"], 1),
         ([f"BEFORE={before}"], 1),
+        ([f"BEFORE={before}", f"AFTER={after}", "WARMUP=1000s"], 1),
         ([f"BEFORE={before}", f"AFTER={after}", f"FROM={before}"], 1),
     ):
         capsys.readouterr()
