@@ -21,7 +21,7 @@ from analysis.read.flows import PROTOCOL_NUMBERS
 from analysis.read.postcards import wire_bytes
 from captures.reader import TUNNELS, Capture, is_capture
 from lib.errors import InputError
-from lib.frames import ETHERNET_BYTES, IPV4_BYTES, IPV6_BYTES, TCP_BYTES
+from lib.frames import ETHERNET_BYTES, IPV4_BYTES, IPV6_BYTES, LEAST_IP_BYTES, MOST_IP_BYTES, TCP_BYTES
 from lib.terminal import counted
 from wire.wire import CAPTURED_PACKET
 
@@ -125,7 +125,8 @@ class Tap:
         part["options_digest"][is_syn] = 0  # routers lower the MSS
         of_mss = part["mss_bytes"] > 0
         headers = np.where(part["src_addr_lo"][of_mss] >> np.uint64(32) == 0xFFFF, IPV4_BYTES, IPV6_BYTES) + TCP_BYTES
-        self.full_bytes.update((part["mss_bytes"][of_mss] + headers).tolist())
+        full = part["mss_bytes"][of_mss] + headers
+        self.full_bytes.update(full[(full >= LEAST_IP_BYTES) & (full <= MOST_IP_BYTES)].tolist())
         count = len(is_tcp)
         part |= {
             "row": np.arange(self.packets, self.packets + count),

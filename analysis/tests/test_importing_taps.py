@@ -5,6 +5,7 @@ snap lengths, NAT, mirror ports and losses of the captures.
 
 import gzip
 import json
+import struct
 from dataclasses import replace
 from pathlib import Path
 
@@ -169,6 +170,16 @@ def test_segments__that_a_host_merged_are_split(tmp_path, truth):
     assert taps["pairs"] == np.count_nonzero(truth.left_ns != DROPPED)
     assert np.array_equal(_dropped(table), truth.left_ns[np.argsort(truth.came_ns, kind="stable")] == DROPPED)
     assert any("GRO or TSO" in reason for reason in summary["reasons"])
+
+
+def test_mss__that_no_link_has_is_no_mtu(tmp_path, truth):
+    """A host may send any."""
+    for mss in (1, 65535):
+        path = write(tmp_path / "in", truth.before)
+        path.write_bytes(path.read_bytes().replace(b"\2\4\5\xb4", struct.pack(">BBH", 2, 4, mss)))
+        tap = Tap.of("BEFORE", [str(path)])
+        assert list(tap.read())
+        assert not tap.full_bytes
 
 
 def test_segments__are_not_more_than_the_table_has_room_for(tmp_path, truth):
