@@ -26,6 +26,7 @@ from analysis.matching.recorded import Watched, write_postcards
 from analysis.read.columns import ColumnFile, Columns, joined, rows_of, slabs
 from analysis.read.flows import WORDS, FlowTable
 from analysis.read.postcards import wire_bytes
+from analysis.read.switch_clock import MAX_DRIFT
 from lib.errors import InputError
 from lib.terminal import counted
 from model.experiment import UNKNOWN_IF_RECORDED, Taps
@@ -290,6 +291,11 @@ class TapsExperiment:
         if taps.ambiguous:
             notes.append(
                 f"{counted(taps.ambiguous, 'departure')} had several equal arrivals, told apart by their times"
+            )
+        if abs(taps.drift_ppm) >= 1e6 * MAX_DRIFT:
+            notes.append(
+                f"the clocks drift by at least {abs(taps.drift_ppm):.0f} ppm, as no clock does: times in the queue are "
+                "wrong; look for packets with wrong times, and leave them out (editcap -A -B)"
             )
         if taps.uncovered:
             remarks.append(

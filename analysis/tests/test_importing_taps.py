@@ -17,8 +17,9 @@ from analysis.importing import tap_clocks
 from analysis.importing.sources import Asked, find
 from analysis.importing.tap import Tap
 from analysis.tests import two_taps
-from analysis.tests.two_taps import DROPPED, Truth, clocked, write
+from analysis.tests.two_taps import DROPPED, Side, Truth, clocked, write
 from bufferscope.__main__ import main
+from model.experiment import Imported
 from runs.spec_file import load_spec
 
 pytestmark = pytest.mark.usefixtures("undrawn")
@@ -35,6 +36,17 @@ def imported(before, after, output: Path, *words: str) -> tuple[pl.DataFrame, di
     assert main(["import", f"BEFORE={before}", f"AFTER={after}", f"OUTPUT={output}", *KEYS, *words]) == 0
     summary = json.loads((output / "rep-1/summary.json").read_text())
     return pl.read_parquet(output / "rep-1/postcards.parquet"), summary, summary["spec"]["imported"]["taps"]
+
+
+def source_of(before: Side, after: Side, directory: Path) -> Imported:
+    """What the import writes of the captures, which are not analysed."""
+    paths = {name: str(write(directory / name, side)) for name, side in (("before", before), ("after", after))}
+    ((_, read),) = find(Asked.model_validate({"rate": "50mbit", "rtt": "10ms", "output": str(directory), **paths}))
+    (directory / "run").mkdir()
+    read().write(directory / "run")
+    source = load_spec(directory / "run").imported
+    assert source
+    return source
 
 
 def assert_true(table: pl.DataFrame, truth: Truth, within_ns: int = 0) -> None:
@@ -141,19 +153,20 @@ def test_capture__that_is_shorter_makes_no_drops(tmp_path, truth, name):
     first, last = np.quantile(truth.came_ns, (0.3, 0.7))
     both = (first <= sides[name].time_ns) & (sides[name].time_ns <= last)
     sides[name] = sides[name].only(both)
-    paths = {side: str(write(tmp_path / side, packets.only(~packets.back))) for side, packets in sides.items()}
-    asked = Asked.model_validate({"rate": "50mbit", "rtt": "10ms", "output": str(tmp_path), **paths})
-    ((_, read),) = find(asked)
-    (tmp_path / "run").mkdir()
-    read().write(tmp_path / "run")
-    source = load_spec(tmp_path / "run").imported
-    assert source
+    sides = {side: packets.only(~packets.back) for side, packets in sides.items()}
+    source = source_of(sides["before"], sides["after"], tmp_path)
     assert (taps := source.taps)
     times, passed = getattr(truth, "came_ns" if name == "before" else "left_ns"), truth.left_ns != DROPPED
     paired = truth.came_ns[passed & (first <= times) & (times <= last)]
     dropped = truth.came_ns[~passed]
     assert (taps.pairs, taps.only_behind, taps.lost_behind) == (len(paired), 0, 0)
     assert taps.only_before == np.count_nonzero((paired.min() < dropped) & (dropped < paired.max()))
+
+
+def test_time__that_is_wrong_is_a_doubt(tmp_path, truth):
+    times = truth.before.time_ns.copy()
+    times[len(times) // 2] += 10**12
+    assert source_of(replace(truth.before, time_ns=times), truth.after, tmp_path).notes
 
 
 def _came_out(truth: Truth) -> np.ndarray:
