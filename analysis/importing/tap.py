@@ -20,6 +20,7 @@ from analysis.read.columns import Columns, joined, rows_of
 from analysis.read.flows import PROTOCOL_NUMBERS
 from analysis.read.postcards import wire_bytes
 from captures.reader import TUNNELS, Capture, is_capture
+from lib import regular
 from lib.errors import InputError
 from lib.frames import ETHERNET_BYTES, IPV4_BYTES, IPV6_BYTES, LEAST_IP_BYTES, MOST_IP_BYTES, TCP_BYTES
 from lib.terminal import counted
@@ -75,7 +76,7 @@ class Tap:
         files = [path for pattern in patterns for path in matching(pattern)]
         for path in files:
             if not path.is_file() or not is_capture(path):
-                what = "is no capture" if path.is_file() else "does not exist"
+                what = "is no capture" if path.is_file() else regular.NOT_REGULAR if path.exists() else "does not exist"
                 raise InputError(f"{path}: {what}; allowed for {name}: pcap or pcapng files, or a quoted pattern")
         return cls(name, files if len(files) < 2 else sorted(files, key=_first_ns))
 

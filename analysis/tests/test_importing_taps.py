@@ -19,6 +19,8 @@ from analysis.importing.tap import Tap
 from analysis.tests import two_taps
 from analysis.tests.two_taps import DROPPED, Side, Truth, clocked, write
 from bufferscope.__main__ import main
+from lib.errors import InputError
+from lib.regular import NOT_REGULAR
 from model.experiment import Imported
 from runs.spec_file import load_spec
 
@@ -243,6 +245,11 @@ def test_captures__that_cannot_be_used_get_one_line(tmp_path, truth, capsys):
         assert capsys.readouterr().err.count("\n") == 1
         assert not (tmp_path / "run").exists()
     assert main(["import", f"BEFORE={before}", f"AFTER={after}", f"OUTPUT={tmp_path / 'run'}"]) == 1  # without RATE
+
+
+def test_directory__is_said_to_be_no_file(tmp_path):
+    with pytest.raises(InputError, match=NOT_REGULAR):
+        Tap.of("BEFORE", [str(tmp_path)])
 
 
 def test_one_direction__works_and_says_what_it_lacks(tmp_path, truth, capsys):
