@@ -217,6 +217,8 @@ static int read_block(struct capture *capture, struct frame *frame, uint32_t typ
 			       bytes);
 	body = block + BLOCK_HEAD_BYTES;
 	end = block + bytes - 4;
+	if (u32(capture, end) != bytes)
+		return damaged(capture, "a block whose two lengths differ");
 	if (type == INTERFACE_BLOCK) {
 		interface = add_interface(capture, u16(capture, body), u32(capture, body + 4));
 		if (!interface)

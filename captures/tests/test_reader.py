@@ -334,6 +334,7 @@ def test_damage__ends_the_capture_and_is_said(tmp_path):
         (section() + packet("<", 0, 1, b""), 0),
         (section() + interface("<", 1, 0) + packet("<", 0, 1, b"x")[:-1], 0),
         (section() + struct.pack("<II", 6, 7), 0),
+        (section() + interface("<", 1, 0) + packet("<", 0, 1, b"x")[:-4] + bytes(4), 0),
     ):
         path.write_bytes(data)
         ours, capture = records(path)
