@@ -156,6 +156,8 @@ class ColumnFile:
         """Adds rows; a value of each column."""
         first = self.rows
         self.rows += len(next(iter(columns.values())))
+        if self.rows > self._capacity:  # they would lie in the next column
+            raise ValueError(f"a file of columns for {self._capacity} rows got {self.rows}")
         for name, column in self.columns().items():
             cast(Column, column).write(first, columns[name])
 

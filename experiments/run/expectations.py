@@ -173,6 +173,18 @@ class Expecting(Keys):
 NOTHING = Expecting()
 
 
+def begin(expecting: Expecting) -> None:
+    """Removes the results of an earlier run: after an error none are better than old ones. Raises RunError."""
+    if expecting.junit:
+        try:
+            expecting.junit.unlink(missing_ok=True)
+            with files.replacing(expecting.junit):
+                pass
+            expecting.junit.unlink()
+        except OSError as error:
+            raise RunError(f"JUNIT={expecting.junit}: {error.strerror}; give a file in a writable directory") from None
+
+
 def judge(expect: Sequence[Expectation], summaries: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[Judged]:
     """Every expectation of every group of valid repetitions, by the group's name."""
     from analysis.arithmetic.statistics import mean_interval  # SciPy: not for a command that only reads its words

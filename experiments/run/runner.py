@@ -49,6 +49,7 @@ def run(
     """
     lab = choose(spec, inventory)
     preflight(lab, results_directory)
+    expectations.begin(expecting)
     with Ending() as ending, lab.processors(wait) as processors, contextlib.ExitStack() as until_the_end:
         if results_directory.is_dir():  # before the question: nobody should agree to an experiment that has no room
             check_room(lab, results_directory, len(processors))

@@ -5,7 +5,8 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from experiments.run.expectations import Result, is_decided, is_measured, judge, read, report
+from experiments.run.expectations import Expecting, Result, begin, is_decided, is_measured, judge, read, report
+from lib.errors import RunError
 from lib.exit_codes import Exit
 from runs.quantities import QUANTITIES
 
@@ -84,3 +85,11 @@ def test_report__has_a_status_and_junit_that_names_what_failed(tmp_path, capsys)
     assert "50.00 %" in capsys.readouterr().out
     assert report(judged[1:], "name", None) == Exit.DONE
     assert report(judge(read("jain>0.5"), summaries), "name", None) == Exit.DOUBTFUL
+
+
+def test_begin__leaves_no_results_of_an_earlier_run_and_refuses_a_place_that_cannot_be_written(tmp_path):
+    (tmp_path / "junit.xml").write_text("old")
+    begin(Expecting(junit=tmp_path / "junit.xml"))
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(RunError, match="JUNIT="):
+        begin(Expecting(junit=tmp_path / "missing/junit.xml"))
