@@ -111,7 +111,16 @@ def _row(ax: look.Axes, y: float, found: Measured, is_single: bool) -> None:
 def _prepare_table(runs: PaperRuns) -> Data:
     panels = {**{f"{cc}, {flows}": panel for cc, of in _long(runs).items() for flows, panel in of.items()},
               **{title: of[MANY] for title, of in _scenarios(runs).items()}}  # fmt: skip
-    return {"panels": {title: panel for title, panel in panels.items() if panel}, "facts": []}
+    facts = [
+        fact
+        for title, panel in panels.items()
+        for queue, found in panel.items()
+        for fact in (
+            Fact(f"{title}, {queue}: dropped", "", None, found.dropped, ""),
+            Fact(f"{title}, {queue}: Jain's index", "", None, found.fair, ""),
+        )
+    ]
+    return {"panels": {title: panel for title, panel in panels.items() if panel}, "facts": facts}
 
 
 HEADS = ("scenario", "queue", "p50 / p99 ms", "used", "dropped", "marked", "Jain", "short flows, p99 ms")
