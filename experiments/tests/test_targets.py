@@ -121,17 +121,20 @@ def test_run__on_bmv2_accounts_for_every_frame(tmp_path: Path) -> None:
     assert (own / "report.html").exists()
 
 
+def run_on_bmv2(results: Path, **words: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "bufferscope", "experiment", "DURATION=1s", "WARMUP=0.5s", "--results", str(results),
+         *(f"{key.upper()}={value}" for key, value in (BMV2 | words).items())],
+        cwd=CHECKOUT, capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 @pytest.mark.serial
 @pytest.mark.virtual
 @pytest.mark.skipif(not host.tool("simple_switch"), reason="no simple_switch on the PATH (docs/target-bmv2.md)")
 def test_run__on_bmv2_in_virtual_time_is_exact(tmp_path: Path) -> None:
-    words = [f"{key.upper()}={value}" for key, value in (BMV2 | {"clock": "virtual"}).items()]
-    done = subprocess.run(
-        [sys.executable, "-m", "bufferscope", "experiment", *words, "DURATION=1s", "WARMUP=0.5s",
-         "--results", str(tmp_path)],
-        cwd=CHECKOUT, capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
+    run_on_bmv2(tmp_path, clock="virtual")
     summary = json.loads((tmp_path / "latest/rep-1/summary.json").read_text())
     assert (summary["valid"], summary["clock"], summary["lab"]["target"]) == (True, "virtual", "bmv2")
     assert summary["fidelity"]["depth_mismatches"] == 0 < summary["fidelity"]["depths"]
@@ -149,13 +152,7 @@ def test_run__of_a_whole_program_on_bmv2_drops_the_packets_that_the_soft_switch_
         "table_add queue_policy tail_drop 5 => 20 0\n"
     )
     own = {"clock": "virtual", "p4": str(PROGRAM), "tables": str(tables), "ports": "7,5", "buf": "100p"}
-    words = [f"{key.upper()}={value}" for key, value in (BMV2 | own).items()]
-    done = subprocess.run(
-        [sys.executable, "-m", "bufferscope", "experiment", *words, "DURATION=1s", "WARMUP=0.5s",
-         "--results", str(tmp_path)],
-        cwd=CHECKOUT, capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
+    run_on_bmv2(tmp_path, **own)
     repetition = tmp_path / "latest/rep-1"
     summary = json.loads((repetition / "summary.json").read_text())
     ledger, depth = summary["ledger"], summary["queue_depth_packets"]["max"]
