@@ -146,13 +146,18 @@ def _markdown(data: Data) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
+COLUMNS_AT = (0, 0.13, 0.31, 0.45, 0.55, 0.65, 0.74, 0.83)  # places of HEADS in the drawn table
+LINE_IN = 0.115
+
+
 def _draw_table(data: Data) -> look.Figure:
-    rows = _rows(data)
-    figure, ax = look.new_panel(look.PAGE_IN, 0.4 + 0.13 * (len(rows) + 1))
-    ax.set_axis_off()
-    for place, row in enumerate([list(HEADS), *rows]):
-        for column, cell in enumerate(row):
-            ax.text(column / len(HEADS), 1 - place / (len(rows) + 1), cell, fontsize=look.FOOTER_POINTS, va="top")
+    rows = [list(HEADS), *_rows(data)]
+    figure, ax = look.new_panel(look.PAGE_IN, 0.3 + LINE_IN * len(rows))
+    look.sketch(ax)
+    for place, row in enumerate(rows):
+        for at, cell in zip(COLUMNS_AT, row, strict=True):
+            text = ax.text(at, 1 - place / len(rows), cell, fontsize=look.FOOTER_POINTS, va="top")
+            text.set_in_layout(False)  # else the layout makes room beside the columns
     return figure
 
 
