@@ -85,9 +85,7 @@ def row(summary: Mapping[str, Any], source: RunEnvironment, place: Place) -> dic
         "offloads": None if spec.imported else "off" if spec.offloads is None else "on",
         **group_columns.of_experiment(spec),
         **_tcp(spec),
-        "rate_changes": _rate_changes(spec),
-        "link_loss": float(spec.loss.of_link.mean) if spec.loss else None,
-        "p4": _p4(spec),
+        **link_and_queue(spec),
         "ledger_missing": sum(lost) if all(is_number(value) for value in lost) else None,
         "wall_s": source.wall_s,
         "commit": source.commit,
@@ -320,6 +318,19 @@ def _tcp(spec: Experiment) -> dict[str, Any]:
         return dict.fromkeys(("profile", *LINUX))
     values = spec.tcp or LINUX
     return {"profile": profile(values)} | values
+
+
+def link_and_queue(spec: Experiment) -> dict[str, Any]:
+    """The columns that say how a link and its queue differ from a constant rate and our own program. Published tables
+    leave them out, because their rows have the spec.
+    """
+    return {
+        "rate_changes": _rate_changes(spec),
+        "link_loss": float(spec.loss.of_link.mean) if spec.loss else None,
+        "jitter_ns": spec.jitter_ns or None,
+        "p4": _p4(spec),
+        "queue": spec.queue,
+    }
 
 
 def _rate_changes(spec: Experiment) -> str | None:

@@ -30,12 +30,13 @@ COLUMNS = (
 )  # fmt: skip
 # Set if something besides the queue and congestion control limits the senders.
 HELD_BACK = ("window_packets", "access_bps", "link_loss", "jitter_ns")
-OTHER_QUEUE_OR_LINK = ("rate_changes", "p4", "queue")  # set if the queue or the link is of another kind
+# Set if the queue or the link is of another kind, or the flows' RTTs are not evenly between two.
+OTHER_QUEUE_OR_LINK = ("rate_changes", "p4", "queue", "rtts_ns")
 # Settings of hosts and switch that differ between runs of the same link.
 SETTING = tuple(
     name
     for name in run_table.COLUMNS[run_table.COLUMNS.index("profile") : run_table.COLUMNS.index("groups") + 1]
-    if name not in HELD_BACK
+    if name not in (*HELD_BACK, *OTHER_QUEUE_OR_LINK)
 )
 # Optional columns: the first three identify a run that several sweeps made.
 ALSO = (
@@ -162,6 +163,9 @@ def _rows(path: Path) -> Iterator[Mapping[str, Any]]:
 
 def _run(row: Mapping[str, Any]) -> EvidenceRun | None:
     """The run in a row; None if the run does not count."""
+    if isinstance(text := row.get("spec"), str):
+        spec = Experiment.model_validate_json(text)
+        row = {**row, **run_table.link_and_queue(spec), "rtt_spread_ns": spec.rtt_spread_ns}
     numbers = [row[name] for name in ("flows", "rate_bps", "rtt_ns", "mtu_bytes", "buffer_packets")]
     usable = all((number := _number(value)) is not None and number > 0 for value in numbers)
     cc = row["cc"] if isinstance(row["cc"], str) else ""
@@ -175,20 +179,13 @@ def _run(row: Mapping[str, Any]) -> EvidenceRun | None:
     if row["valid"] is not True or not long_flows or not usable or not cc or "," in cc:
         return None
     arrivals, drops = (_number(row.get(name)) for name in ("arrivals", "drops"))
+    mean_rtt_ns = int(numbers[2]) + int(_number(row.get("rtt_spread_ns")) or 0) // 2  # the spread is even
     return EvidenceRun._make((
-        str(cc), int(numbers[0]), int(numbers[1]), int(numbers[2]) + _spread_ns(row) // 2, int(numbers[3]),
+        str(cc), int(numbers[0]), int(numbers[1]), mean_rtt_ns, int(numbers[3]),
         float(numbers[4]), *(_number(row[name]) for name in MEASURED), _number(row.get("depth_p99_packets")),
         drops / arrivals if arrivals and drops is not None else None,
         tuple(row.get(name) for name in ("clock", *SETTING)),
     ))  # fmt: skip
-
-
-def _spread_ns(row: Mapping[str, Any]) -> int:
-    """The flows' RTTs are evenly between the base RTT and this much more. A published run has it in its spec alone."""
-    spread = row.get("rtt_spread_ns")
-    if spread is None and isinstance(text := row.get("spec"), str):
-        return Experiment.model_validate_json(text).rtt_spread_ns or 0
-    return int(_number(spread) or 0)
 
 
 def _number(value: object) -> float | None:

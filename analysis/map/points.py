@@ -30,6 +30,7 @@ UNPACED, PACED, SLOW_ACCESS, BBR = "unpaced", "paced", "behind slower links", "B
 SENDERS = (UNPACED, PACED, SLOW_ACCESS, BBR)
 BBRS = "bbr"  # prefix of the names of all versions of BBR, which pace themselves
 NO_SETTING = frozenset({"buffer_packets", "buffer_over_bdp", "bdp_packets", "ecn_threshold_packets"})
+OTHER_LINK_OR_QUEUE = ("rtts_ns", "rate_changes", "link_loss", "p4", "queue")
 FIRST_SETTING, LAST_SETTING = "cc", "groups"  # the run table's columns from one to the other are settings
 
 Spreads = Mapping[tuple[str, int], int]  # (sweep, least RTT in ns) -> spread of the RTTs in ns
@@ -78,15 +79,15 @@ class MapPoint(NamedTuple):
 
 def read(docs: Path, spreads: Spreads) -> list[MapPoint]:
     """The points of all published runs in `docs`, sorted by criterion, senders, flows and algorithm. Runs count if they
-    are valid, not imported, in virtual time but not in ns-3, with long flows of one algorithm, and with a queue that
-    does not mark. Raises InputError.
+    are valid, not imported, in virtual time but not in ns-3, with long flows of one algorithm and evenly spread RTTs, a
+    link of constant rate without random loss, and our queue that does not mark. Raises InputError.
     """
     points = []
     for paper, table in tables(docs).items():
         runs = table.filter(
             pl.col("valid"), ~pl.col("imported"), pl.col("clock") == "virtual", pl.col("traffic") == "long",
-            ~pl.col("mode").is_in(MARKING_MODES), pl.col("cc").is_not_null(), pl.col("groups").is_null(),
-            ~pl.col("sweep").str.ends_with(NS3),
+            ~pl.col("mode").is_in(MARKING_MODES), ~pl.col("cc").str.contains(","), pl.col("groups").is_null(),
+            ~pl.col("sweep").str.ends_with(NS3), *(pl.col(name).is_null() for name in OTHER_LINK_OR_QUEUE),
         )  # fmt: skip
         settings = _settings(table)
         for group in _groups(runs, settings, spreads, paper):

@@ -22,17 +22,19 @@ from analysis.papers.paper_run import PaperRun
 from lib import files, parquet
 from lib.errors import InputError
 from lib.terminal import one_line
+from model.experiment import Experiment
 from runs import run_table
 
 KEPT = "published"  # in the column `kept` of a published run's row
 FIGURES = "figures"  # the column "3;5a;table1"; empty for runs that no figure was drawn from
 SEPARATOR = ";"
 MOST_BYTES = 500_000  # of a sweep's file: everybody who clones the repository downloads it
-# The spec has the spread of the RTTs, and a link that changes. The delays became columns after most of these runs;
+# The spec has the spread of the RTTs, the link and the queue. The delays became columns after most of these runs;
 # their depths are published.
+LINK_AND_QUEUE = ("rate_changes", "link_loss", "jitter_ns", "p4", "queue")
 NOT_IN_A_ROW = (
-    "kept", "summary_mtime_ns", "rtt_spread_ns", "queue_delay_p50_ns", "queue_delay_p99_ns", "rate_changes",
-    "link_loss", "jitter_ns", "link_lost", "p4", "queue",
+    "kept", "summary_mtime_ns", "rtt_spread_ns", "queue_delay_p50_ns", "queue_delay_p99_ns", "link_lost",
+    *LINK_AND_QUEUE,
 )  # fmt: skip
 ROW = {name: kind for name, kind in run_table.SCHEMA.items() if name not in NOT_IN_A_ROW}
 _INTEGERS = pl.List(pl.Int64)
@@ -53,8 +55,14 @@ def directories(docs: Path) -> dict[str, Path]:
 
 
 def rows(directory: Path) -> pl.DataFrame:
-    """The columns ROW and FIGURES of all runs in a paper's directory. Raises InputError."""
-    return _read(directory, [*ROW, FIGURES])
+    """The columns ROW, LINK_AND_QUEUE and FIGURES of all runs in a paper's directory. Raises InputError."""
+    table = _read(directory, [*ROW, FIGURES, "spec"])
+    schema = {"spec": pl.String()} | {name: run_table.SCHEMA[name] for name in LINK_AND_QUEUE}
+    columns = {
+        spec: run_table.link_and_queue(Experiment.model_validate_json(spec)) for spec in table["spec"].unique().drop_nulls()
+    }
+    of_specs = pl.DataFrame([{"spec": spec, **values} for spec, values in columns.items()], schema=schema)
+    return table.join(of_specs, "spec", how="left", maintain_order="left").drop("spec")
 
 
 def _read(directory: Path, columns: list[str]) -> pl.DataFrame:

@@ -193,6 +193,13 @@ def test_run_of_flows_with_different_rtts__has_their_mean(tmp_path):
     assert evidence.load(table(tmp_path, {"spec": "no JSON"})).problems
 
 
+def test_runs_of_another_queue_or_link__do_not_count(tmp_path):
+    in_specs = ({"queue": "codel"}, {"loss": {"in_good": 0.001}}, {"rate_steps": [[0, 10**7], [10**9, 10**6]]})
+    in_rows = ({"queue": "codel"}, {"p4": "red"}, {"link_loss": 0.001}, {"rtts_ns": "1000000,2000000"})
+    for row in (*in_rows, *({"spec": json.dumps(SPEC | change)} for change in in_specs)):
+        assert not evidence.load(table(tmp_path, row)).runs, row
+
+
 def test_run_that_two_sweeps_did__counts_once(tmp_path):
     first, real = ({"clock": clock, "seed": 7, "repetition": 1} for clock in ("virtual", "real"))
     more = first | {"seed": 8}, first | {"repetition": 2}, first | {"profile": "paper"}
