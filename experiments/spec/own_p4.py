@@ -78,7 +78,8 @@ def program_of(program: P4Program, parameters: dict[str, int] | None = None) -> 
 
 def wrong(program: P4Program, given: Mapping[str, str]) -> list[str]:
     """The problems of POLICY's words."""
-    return policy.values(program.parameters or {}, given)[1]
+    values, problems = policy.values(program.parameters or {}, given)
+    return problems or list(policy.outside(program, values))
 
 
 def queue_requests(program: Program, port: int) -> list[tuple[str | int, ...]]:

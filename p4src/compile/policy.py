@@ -13,7 +13,7 @@ import json
 import re
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -107,9 +107,35 @@ def committed() -> list[str]:
     return sorted(path.stem for path in (POLICIES / "build").glob("*.json"))
 
 
+# Of the shelf's parameters, by program: the least value, and the most or the parameter that is larger. Other parameters
+# take what their bits hold.
+LIMITS: dict[str, dict[str, tuple[int, int | str]]] = {
+    "red": {
+        "max_th_packets": (1, 2**24), "min_th_packets": (0, "max_th_packets"), "max_p_permille": (1, 1000),
+        "w_q_shift": (1, 16), "packet_time_ns": (1, 10**9),
+    },
+    "codel": {"interval_ns": (1, 10**9)},
+    "fq_codel": {"interval_ns": (1, 10**9)},
+    "pie": {"t_update_ns": (1, 10**9), "mean_pktsize_bytes": (1, 65535)},
+    "pi2": {"t_update_ns": (1, 10**9), "k": (1, 255)},
+    "dualpi2": {"t_update_ns": (1, 10**9), "k": (1, 255), "p_max": (1, 2**32 - 1)},
+}  # fmt: skip
+
+
 def shelf() -> list[str]:
     """Our own AQMs (docs/aqm-shelf.md), which MODE names."""
     return [name for name in committed() if name != TEMPLATE]
+
+
+def outside(program: P4Program, values: Mapping[str, int]) -> Iterator[str]:
+    """What is wrong with the values of a program of the shelf's parameters, as `values` says it."""
+    if program.source is None or program.source.parent != POLICIES:
+        return
+    for name, (least, most) in LIMITS.get(program.name, {}).items():
+        value, top = values[name], values[most] - 1 if isinstance(most, str) else most
+        if not least <= value <= top:
+            known = f", below {most}" if isinstance(most, str) else ""
+            yield f"makes {name} {value}; allowed: {least} to {top}{known}"
 
 
 def read(word: str) -> P4Program:
