@@ -2,14 +2,19 @@
 """bufferscope in a notebook: `import bufferscope as bs; run = bs.open("results/latest"); run.plot.queue_and_windows()`.
 
 Every read of a run first compares the files with the run's record of digests. A damaged file raises InputError.
-docs/notebooks/compare_runs.ipynb is an example.
+EXAMPLE is a notebook to copy and to run.
 """
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+if (_tree := Path(__file__).resolve().parent / "tree").is_dir():  # installed by a wheel (lib/packaging.py)
+    sys.path.insert(0, str(_tree))
+
+from lib import places
 from lib.errors import InputError
 
 if TYPE_CHECKING:
@@ -18,7 +23,9 @@ if TYPE_CHECKING:
     from bufferscope.notebook_run import NotebookRun
     from bufferscope.notebook_sweep import NotebookSweep
 
-__all__ = ["InputError", "index", "open", "sweep"]
+__all__ = ["EXAMPLE", "InputError", "index", "open", "sweep"]
+
+EXAMPLE = places.CHECKOUT / "docs/notebooks/compare_runs.ipynb"
 
 
 def open(path: str | Path) -> NotebookRun:

@@ -18,6 +18,7 @@ from lib import inherited, owner
 from lib.errors import InputError, Interrupted, RunError, SpecError, fail
 from lib.exit_codes import of_signal
 from lib.keys import read
+from lib.places import IS_INSTALLED
 from lib.terminal import located, name_output, one_line
 from lib.words import MAKE, made, read_words, unknown
 
@@ -81,6 +82,8 @@ def _run(words: list[str]) -> int:
     if name not in COMMANDS:
         raise InputError(f"{name} is not a command; {unknown(name, COMMANDS)}")
     command = COMMANDS[name]
+    if command.of_checkout and IS_INSTALLED:
+        raise InputError(f"{name} works on the files of a checkout: git clone the sources, and run make {name} there")
     if HELP & set(rest):
         print(help_text.of(command))
         return 0

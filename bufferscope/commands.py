@@ -28,6 +28,7 @@ class Command(NamedTuple):
     first: tuple[str, ...] = ()
     others: str = "refused"
     starts_programs: bool = False
+    of_checkout: bool = False  # changes the checkout's files, which an installed copy never does
 
     def model(self) -> type[Keys]:
         """Imports the module."""
@@ -113,7 +114,7 @@ _ALL = (
     ),
     Command(
         "bench", "measure the documentation's claims", "bench.command", "switch,targets SHORT=1", first=("parts",),
-        starts_programs=True,
+        starts_programs=True, of_checkout=True,
     ),
     Command(
         "completion", "print a shell's completion of commands, keys and values", "bufferscope.completion", "bash",

@@ -20,12 +20,13 @@ from typing import IO, Any
 import numpy as np
 
 from lib.errors import InputError
+from lib.places import BUILD
 from lib.terminal import one_line
 from wire.wire import CAPTURED_PACKET
 
 HERE = Path(__file__).resolve().parent
 COVERAGE = ["COVERAGE=1"] if os.environ.get("COVERAGE") else []
-PROGRAM = HERE.parent / "build" / ("coverage" if COVERAGE else "") / "capture_reader"
+PROGRAM = BUILD / ("coverage" if COVERAGE else "") / "capture_reader"
 BATCH_PACKETS = 1 << 16
 # First bytes of captures: pcap in us, in ns and with longer records, each in either byte order; pcapng.
 MAGICS = tuple(map(bytes.fromhex, ("a1b2c3d4", "d4c3b2a1", "a1b23c4d", "4d3cb2a1", "a1b2cd34", "34cdb2a1", "0a0d0d0a")))

@@ -136,15 +136,17 @@ def _unfit(directory: Path) -> str:
     return ""
 
 
-def _path() -> Iterator[str]:
-    if not PATH.fullmatch(str(CHECKOUT)):
-        yield (
-            f"{str(CHECKOUT)!r} cannot be the path of the checkout: make and shells would divide it; allowed: letters, "
-            "digits and . _ - + , @: move the checkout, or clone it to another directory"
-        )
+def path_problems(*places: Path) -> list[str]:
+    """A line for each directory in which make could not build."""
+    return [
+        f"{str(path)!r} cannot be the path of a checkout or of its builds: make and shells would divide it; allowed: "
+        "letters, digits and . _ - + , @: move the checkout, or clone it to another directory"
+        for path in places
+        if not PATH.fullmatch(str(path))
+    ]
 
 
 if __name__ == "__main__":
     settle()
-    if said := [*_path(), *problems(), *filter(None, [temporary_problem()])]:
+    if said := [*path_problems(CHECKOUT), *problems(), *filter(None, [temporary_problem()])]:
         sys.exit(fail(said))

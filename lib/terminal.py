@@ -6,10 +6,15 @@ file, or words of a command line or of another program.
 from __future__ import annotations
 
 import io
+import re
 import sys
 from typing import cast
 
+from lib.places import IS_INSTALLED
+
 OUTPUT = "standard output"
+GOALS = "advise|build|cc|compare|deploy|experiment|export|figures|import|kernel|leftovers|parameters|replay|runs|sweep"
+GOAL = re.compile(rf"\bmake ({GOALS})\b")
 THIN_SPACE = "\u2009"  # between thousands; Python calls no space but " " printable
 
 
@@ -39,8 +44,12 @@ def name_output() -> None:
 
 
 def printable(line: str) -> str:
-    """Escapes control characters: text from a file or command line must not control the terminal."""
+    """Escapes control characters: text from a file or command line must not control the terminal. An installed copy has
+    no make: its commands have the same names.
+    """
     line = line.replace(THIN_SPACE, " ")
+    if IS_INSTALLED:
+        line = GOAL.sub(lambda match: f"bufferscope {match[1].replace('build', 'deploy')}", line)
     return line if line.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
 
 

@@ -12,13 +12,14 @@ import os
 import subprocess
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+from lib import places
+
+ROOT = places.CHECKOUT
 NEVER_NS = 2**64 - 1
 COVERAGE = ["COVERAGE=1"] if os.environ.get("COVERAGE") else []
 # Of builds without SANITIZE: sanitized builds never count coverage, so they are always directly in build/.
-BUILD = ROOT / "build" / ("coverage" if COVERAGE else "")
+BUILD = places.BUILD / ("coverage" if COVERAGE else "")
 REPLY_BYTES = 1 << 17
 
 

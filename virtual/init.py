@@ -18,6 +18,7 @@ import sys
 import traceback
 from pathlib import Path
 
+from lib import places
 from lib.syscalls import MS_NODEV, MS_NOEXEC, MS_NOSUID, mount
 from virtual import PATH, PYTHON_ALONE, RUN_DIRECTORY
 from virtual.messages import Speaker
@@ -62,14 +63,12 @@ def run_module(name: str) -> int:
     because every page of it costs a fault.
 
     The environment of programs inside influences the addresses of their memory. So it is the same in every run of a
-    checkout; only PYTHONPATH depends on the checkout.
+    checkout; only the paths of checkout and build depend on the checkout.
     Ended children that nobody waits for stay as zombies. They do no harm, because the machine ends soon.
     """
-    inherited = os.environ.get("PYTHONPATH", "")
+    inherited = {"PYTHONPATH": os.environ.get("PYTHONPATH", ""), **places.for_programs()}
     os.environ.clear()
-    os.environ.update(
-        {"PATH": PATH, "HOME": "/root", "TMPDIR": "/run/tmp", "LC_ALL": "C.UTF-8", "PYTHONPATH": inherited}
-    )
+    os.environ.update({"PATH": PATH, "HOME": "/root", "TMPDIR": "/run/tmp", "LC_ALL": "C.UTF-8", **inherited})
     os.environ.update(PYTHON_ALONE)
     try:
         runpy.run_module(name, run_name="__main__", alter_sys=True)

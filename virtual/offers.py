@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from lib import places
 from virtual.kernel import digests
 from virtual.machine import MachineError, MachineJob, VirtualMachine
 from virtual.messages import Speaker
 
 CONGESTION_CONTROLS = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 MODULES = Path("/sys/module")
-CHECKOUT = Path(__file__).parents[1]
 MEMORY_MIB = 128
 MEMORY = "offers.json"  # beside the kernel
 
@@ -56,7 +56,7 @@ def ask(kernel: Path, boot_parameters: Mapping[str, str] | None = None) -> Offer
             MEMORY_MIB,
             seed=0,
             parameters=dict(boot_parameters or {}),
-            environment={"PYTHONPATH": str(CHECKOUT)},
+            environment={"PYTHONPATH": str(places.CHECKOUT)},
         )
         offered: dict[str, dict[str, str]] = {}
         status = None

@@ -47,7 +47,7 @@ def test_locked__refuses_a_path_that_make_would_divide(tmp_path: Path) -> None:
     (checkout / "ansible").mkdir()
     shutil.copy(CHECKOUT / "ansible/locked.sh", checkout / "ansible")
     assert begin(checkout, tmp_path / "log", "ansible/locked.sh", "touch", "made").wait(60) == 1
-    assert (tmp_path / "log").read_text().startswith(f"error: '{checkout}' cannot be the path of the checkout")
+    assert (tmp_path / "log").read_text().startswith(f"error: '{checkout}' cannot be the path of a checkout")
     assert not (checkout / "made").exists()
 
 

@@ -45,10 +45,12 @@ def run(words: dict[str, Any], errors: list[BadValue]) -> int:
     from experiments.lab import virtual as virtual_lab
     from experiments.machine import p4_program
     from experiments.run import runner
+    from experiments.setup import deploy
 
     typed = dict(words)
     asked = take(Options, words, errors)
     file, inventory, directory = asked.spec or "", asked.inventory or "", asked.results.absolute()
+    deploy.ensure()
     if stale := p4_program.out_of_date():  # before a kernel is built with the program
         raise RunError(*stale)
     if run := repeat.stored(file):

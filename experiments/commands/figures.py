@@ -31,6 +31,7 @@ from experiments.sweep.published import Published
 from lib import units
 from lib.errors import BadValue, RunError, SpecError, fail
 from lib.keys import Keys, Wrong, field, flag
+from lib.places import IS_INSTALLED
 from lib.terminal import complain, counted, say
 from lib.values import whole_number
 from runs import run_table
@@ -92,6 +93,8 @@ class Asked(Keys):
                     f"has no meaning with PAPER={map_of_papers.WORD}, which only draws published tables; leave it out",
                 )
             return
+        if self.publish and IS_INSTALLED:
+            wrong("publish", "copies to docs/results/ of a checkout; leave it out")
         if self.publish and self.figure:
             wrong("publish", "publishes all figures; leave FIGURE out")
         figures = self._tried("figure", lambda: self.figures, wrong)

@@ -25,7 +25,7 @@ from experiments.plan.sizes import sizes
 from experiments.setup import environment, playbooks, setup_cache
 from experiments.spec import cc_parameters
 from experiments.spec.lab_ports import Ports
-from lib import owner
+from lib import owner, places
 from lib.errors import RunError
 from model.experiment import Experiment
 from runs import results
@@ -147,7 +147,7 @@ def machine_job(plan: RunPlan, directory: Path, processor: int | None, kernel: P
         parameters=(parameters if plan.network.driver else {})
         | dict(plan.kernel_parameters)
         | cc_parameters.boot_parameters(plan.cc_parameters),
-        environment={"PYTHONPATH": str(host.CHECKOUT)},
+        environment={"PYTHONPATH": str(host.CHECKOUT)} | places.for_programs(),
     )
 
 

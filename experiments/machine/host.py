@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hosts.congestion_bpf import objects
+from lib.places import BUILD, CHECKOUT
 
-CHECKOUT = Path(__file__).resolve().parents[2]
-BUILD = CHECKOUT / "build"
+__all__ = ["BUILD", "CHECKOUT"]
+
 CONGESTION_CONTROLS = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 # The congestion controls that programs without privileges may choose.
 ALLOWED = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control")

@@ -425,6 +425,7 @@ class _Repetition:
             "spec": self._spec_of_roles(),
             "python": sys.executable,
             "checkout": str(host.CHECKOUT),
+            "build": str(host.BUILD),
             "client_ports": f"{FIRST_CLIENT_PORT}-{LAST_CLIENT_PORT}",
             "finite_ports": [f"{ports.start}-{ports[-1]}={bpf.name(group.cc)}" for group, ports in self.finite],
             "datagram_ports": [

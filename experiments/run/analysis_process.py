@@ -17,7 +17,7 @@ from typing import IO, Any, Self
 
 from experiments.machine import host
 from experiments.spec import disk
-from lib import files, owner, syscalls
+from lib import files, owner, places, syscalls
 from lib.errors import RunError
 from runs import results, verdict
 from runs.names import SUMMARY
@@ -138,8 +138,9 @@ def _as(user: pwd.struct_passwd | None) -> dict[str, Any]:
     always = {"cwd": host.CHECKOUT}
     if not user:
         return always
+    environment = {name: value for name, value in os.environ.items() if name not in places.VARIABLES}  # the user's own
     identity = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
-    return {**always, **identity, "env": os.environ | {"HOME": user.pw_dir, "USER": user.pw_name}}
+    return {**always, **identity, "env": environment | {"HOME": user.pw_dir, "USER": user.pw_name}}
 
 
 def _cannot(user: pwd.struct_passwd | None, why: str | None) -> str:

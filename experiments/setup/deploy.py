@@ -10,17 +10,20 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from controlplane.targets import RUN_TARGETS, TARGETS
 from experiments.machine import host, p4_program
+from experiments.setup.missing import unbuilt
 from experiments.setup.playbooks import ANSIBLE, LAB
 from experiments.spec.keys import KEYS, Spec
-from lib import regular
+from lib import inherited, regular, user_cache
 from lib.errors import BadValue, RunError, SpecError
 from lib.keys import Keys, field, flag, take
+from lib.places import IS_INSTALLED
 from lib.terminal import say
 
 TESTBED = ANSIBLE / "inventories/testbed"
@@ -54,7 +57,8 @@ def deploy(words: dict[str, Any], errors: list[BadValue]) -> int:
     target, given = asked.target, asked.inventory
     dry = ["--check", "--diff"] if asked.check_ else []
     if target == RUN_TARGETS[0] and not given:
-        return 0  # build/deployed is complete without Ansible
+        ensure()
+        return 0
     if given and "target" not in asked.model_fields_set and given.exists() and has_group(given.absolute(), LABS):
         return deploy_labs(given.absolute(), dry)
     inventory = inventory_of(target, str(given or ""))
@@ -75,10 +79,39 @@ def deploy(words: dict[str, Any], errors: list[BadValue]) -> int:
     return 0
 
 
+def ensure() -> None:
+    """Installs packages (as root) and builds our programs with the playbook of `make`, unless that is done. Raises
+    RunError.
+    """
+    if (STAMPS / "deployed").exists() and not unbuilt():
+        return
+    if IS_INSTALLED:
+        user_cache.directory("build")  # says what a user without a home must do
+    if said := inherited.path_problems(host.BUILD):
+        raise RunError(*said)
+    say(f"preparing this machine: packages, and the programs in {host.BUILD} (a minute or more the first time)")
+    begin_s = time.monotonic()
+    try:
+        host.BUILD.mkdir(parents=True, exist_ok=True)
+        command = [str(host.CHECKOUT / "ansible/locked.sh"), _tool("ansible-playbook"), "-i", str(LAB)]
+        done = subprocess.run(
+            [*command, str(ANSIBLE / "playbooks/deploy.yml")],
+            env=environment(), stdin=subprocess.DEVNULL, check=False,
+        )  # fmt: skip
+        if done.returncode:
+            raise RunError(f"the programs in {host.BUILD} are not built: see the messages above")
+        (STAMPS / "deployed").touch()
+    except OSError as error:
+        raise RunError(f"building the programs in {host.BUILD}: {error}") from None
+    say(f"built the programs in {time.monotonic() - begin_s:.0f} s")
+
+
 def deploy_labs(inventory: Path, dry: Sequence[str] = ()) -> int:
     """Copies this commit to each machine of the group `labs`, and builds it there. `dry` has Ansible's options for
     a dry run. Returns the exit status. Raises RunError.
     """
+    if IS_INSTALLED:
+        raise RunError("labs get a commit with its history, which an installed copy has not: use a checkout")
     doing = "checking" if dry else "deploying"
     say(f"{doing} the labs of {inventory}: packages, this commit, programs, the virtual-time kernel")
     done = subprocess.run(

@@ -17,7 +17,7 @@ from controlplane.targets import TARGETS
 from experiments.machine import host
 from experiments.plan.repetition_plan import RunPlan
 from experiments.spec import topology
-from lib import syscalls
+from lib import places, syscalls
 from virtual import offers
 
 CPU_TIMES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")  # proc(5), /proc/stat
@@ -36,7 +36,8 @@ def describe(program: dict[str, str]) -> dict[str, Any]:
 
 def without_checkout(text: str) -> str:
     """The text with paths relative to this checkout. Runs are published, and the checkout's location is irrelevant."""
-    return text.replace(f"{host.CHECKOUT}/", "").replace(str(host.CHECKOUT), ".")
+    text = text.replace(str(host.BUILD), "build").replace(f"{host.CHECKOUT}/", "").replace(str(host.CHECKOUT), ".")
+    return re.sub(r"BUFFERSCOPE_\w+=\S+ ?", "", text)
 
 
 def machine() -> dict[str, Any]:
@@ -108,7 +109,7 @@ def load() -> dict[str, Any]:
 
 
 def git() -> dict[str, Any] | None:
-    """The commit, and whether tracked files have uncommitted changes; None outside of a checkout or without git."""
+    """The commit, and whether tracked files have uncommitted changes; None without git."""
 
     def ask(*words: str) -> str:
         command = ["git", "-c", f"safe.directory={host.CHECKOUT}", "-C", str(host.CHECKOUT), *words]
@@ -116,6 +117,8 @@ def git() -> dict[str, Any] | None:
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True
         ).stdout.strip()
 
+    if made_from := places.commit():
+        return {"commit": made_from["commit"], "dirty": made_from["dirty"]}
     try:
         changes = ask("--no-optional-locks", "status", "--porcelain", "--untracked-files=no")
         return {"commit": ask("rev-parse", "HEAD"), "dirty": bool(changes)}

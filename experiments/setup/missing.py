@@ -54,10 +54,14 @@ def of(spec: Experiment, in_the_lab: bool = True) -> list[str]:
     lines += _clients(spec)
     if in_the_lab:
         lines += programs(spec.target) or (_outside(spec.target) if spec.clock == "virtual" else [])
-    unbuilt = [name for name in BINARIES if not os.access(host.BUILD / name, os.X_OK)]
-    if unbuilt:
-        lines.append(f"{', '.join(f'build/{name}' for name in unbuilt)} missing; build first: make build")
+    if lacking := unbuilt():
+        lines.append(f"{', '.join(f'build/{name}' for name in lacking)} missing; build first: make build")
     return lines + p4_program.out_of_date()
+
+
+def unbuilt() -> list[str]:
+    """The programs of ours that are not built."""
+    return [name for name in BINARIES if not os.access(host.BUILD / name, os.X_OK)]
 
 
 def programs(target: str) -> list[str]:

@@ -38,6 +38,7 @@ from hosts.traffic.transfers import MOST_USERS, PATH_OF, THINK_FROM
 from lib import strict_yaml
 from lib.errors import BadValue, SpecError
 from lib.keys import BOTH, GROUP, SWEEP, Keys, field, parse, table
+from lib.places import shipped
 from lib.quantities import Buffer, Duration, Rate, Time, TimeOrRtts
 from lib.values import SIX_DECIMALS, number, whole_number
 from model.experiment import SPEC_VERSION, Jitter, Loss
@@ -322,7 +323,7 @@ def load_yaml(path: Path) -> dict[str, object]:
         return SpecError([BadValue("spec file", None, str(problem), str(path))])
 
     try:
-        content = strict_yaml.load(path, str.lower)
+        content = strict_yaml.load(shipped(path), str.lower)
     except OSError as error:
         raise refuse(f"cannot be read: {error.strerror}; give the path of a spec, as in experiments/specs/") from None
     except strict_yaml.FormError as error:

@@ -86,15 +86,18 @@ def run(words: dict[str, Any], errors: list[BadValue]) -> int:
 
 def prober(build: bool, ns3: bool = False):  # type: ignore[no-untyped-def]
     """A function that returns the Host for a clock, or with `ns3` the Host of ns-3. With `build` the function first
-    builds the virtual-time kernel if the clock is virtual.
+    builds what is missing: our programs, and the virtual-time kernel if the clock is virtual.
     """
     from experiments.lab import ns3 as ns3_lab
     from experiments.lab import virtual as virtual_lab
     from experiments.machine import host
+    from experiments.setup import deploy
 
     def probe(clock: str) -> host.Host:
         if ns3:
             return ns3_lab.probe()
+        if build:
+            deploy.ensure()
         if (clock or host.default_clock()) != "virtual":
             return host.probe(want_netem=True)
         if build:

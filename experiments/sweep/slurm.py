@@ -29,6 +29,7 @@ from typing import NamedTuple
 
 from experiments.machine import host
 from experiments.sweep.plan import JOB_ID
+from lib import places
 from lib.errors import Interrupted, RunError
 from lib.terminal import complain, counted, say
 
@@ -191,7 +192,7 @@ def _submit(directory: Path, names: list[str], at_once: int, size: Size, after: 
     jobs.write_text("".join(f"{name}\n" for name in names))
     values = {
         "BUFFERSCOPE_PYTHON": sys.executable, "BUFFERSCOPE_SWEEP": str(directory), "BUFFERSCOPE_JOBS": str(jobs),
-        "PYTHONPATH": str(host.CHECKOUT), "PYTHONUNBUFFERED": "1",
+        "PYTHONPATH": str(host.CHECKOUT), "PYTHONUNBUFFERED": "1", **places.for_programs(),
     }  # fmt: skip
     limit = f"%{at_once}" if at_once else ""
     command = [

@@ -17,8 +17,9 @@ from functools import cache
 from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-CACHE = CHECKOUT / "build/congestion"
-LOADER = CHECKOUT / "build/congestion_control"
+BUILD = Path(os.environ.get("BUFFERSCOPE_BUILD") or CHECKOUT / "build")  # lib/places.py
+CACHE = BUILD / "congestion"
+LOADER = BUILD / "congestion_control"
 BOTH_KERNELS = CHECKOUT / "hosts/congestion"
 HERE = Path(__file__).resolve().parent
 HEADERS = (BOTH_KERNELS / "congestion.h", HERE / "congestion_as_bpf.h")

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import signal
 import subprocess
 import tempfile
@@ -24,7 +25,7 @@ CAP_DAC_OVERRIDE, CAP_NET_ADMIN, CAP_SYS_RESOURCE = 1, 12, 24
 KEPT, MOST_CAPABILITIES = (CAP_NET_ADMIN, CAP_SYS_RESOURCE), 64
 TERMINATE_SECONDS = 2.0  # from SIGTERM, on which a program writes its report, to SIGKILL
 REPORT_SECONDS = 15.0  # for the report, after the program's task
-BUILD = Path(__file__).resolve().parents[2] / "build"
+BUILD = Path(os.environ.get("BUFFERSCOPE_BUILD") or Path(__file__).resolve().parents[2] / "build")  # lib/places.py
 
 _LIBC = ctypes.CDLL(None)
 

@@ -19,11 +19,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from lib import places
 from virtual.kernel import cache, choice, compile, config, digests, patches, source, stage, tools, unpack
 from virtual.kernel.errors import KernelError
 from virtual.kernel.progress import BuildProgress
 
-BUILD = stage.CHECKOUT / "build/virtual"
+BUILD = places.BUILD / "virtual"
 STEPS = 1190  # steps that make prints for a whole build of Linux 6.12; about the same for other versions
 # What kernel.json calls the inputs, beside the source.
 MEANING = {

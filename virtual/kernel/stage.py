@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from lib.places import BUILD, CHECKOUT, for_programs
 from virtual.kernel import tools
 from virtual.kernel.errors import KernelError
 
-CHECKOUT = Path(__file__).parents[2]
 PLACE = "drivers/net/bufferscope"
 SUFFIXES = (".c", ".h", ".def", ".S")
 BUILD_FILES = ("Kbuild", "Makefile")
@@ -26,7 +26,7 @@ USERS = "hosts/users_congestion"  # users' own congestion controls, built like o
 SHARED = {"softswitch/runtime": (".c", ".h"), "wire": (".h", ".def"), "lib": (".h",)}
 # The P4 program translated to C, and its target in softswitch/Makefile.
 GENERATED = "softswitch/generated/bufferscope.c"
-GENERATED_FROM = "build/obj/softswitch/bufferscope.c"
+GENERATED_FROM = BUILD / "obj/softswitch/bufferscope.c"
 GENERATED_BY = "pipeline"
 NO_FILES: Mapping[str, str] = MappingProxyType({})
 
@@ -36,7 +36,8 @@ def make_pipeline() -> None:
     if tools.missing({"make": "make"}):
         tools.check_build_tools()
     command = ["make", "--no-print-directory", "-s", "-C", str(CHECKOUT / "softswitch"), GENERATED_BY]
-    result = subprocess.run(command, capture_output=True, text=True, errors="replace", env=tools.environment())
+    environment = tools.environment() | for_programs()
+    result = subprocess.run(command, capture_output=True, text=True, errors="replace", env=environment)
     if result.returncode:
         raise KernelError(
             f"translating the P4 program to C ({' '.join(command)}): {result.stderr.strip() or result.stdout.strip()}"
@@ -56,7 +57,7 @@ def collect(checkout: Path = CHECKOUT, users: Mapping[str, str] = NO_FILES) -> d
         for path in sorted((checkout / directory).iterdir()):
             if path.suffix in suffixes:
                 files[str(path.relative_to(checkout))] = path.read_bytes()
-    files[GENERATED] = (checkout / GENERATED_FROM).read_bytes()
+    files[GENERATED] = GENERATED_FROM.read_bytes()
     own = any(path.startswith(USERS) for path in users)
     parts = [*PARTS, *([USERS] if own else [])]
     files["Kbuild"] = f"# SPDX-License-Identifier: MIT\nobj-y += {' '.join(part + '/' for part in parts)}\n".encode()
