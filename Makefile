@@ -10,7 +10,7 @@ export LC_ALL := C.UTF-8
 JOBS := $(shell nproc)
 
 .DEFAULT_GOAL := help
-.PHONY: simulator help experiment parameters cc sweep figures advise advise-parameters deploy replay runs leftovers import export compare build compile kernel p4 test test-long test-slice test-all test-programs test-long-programs coverage check lint format bench bench-programs clean
+.PHONY: simulator help experiment parameters cc sweep figures advise advise-parameters deploy doctor replay runs leftovers import export compare build compile kernel p4 test test-long test-slice test-all test-programs test-long-programs coverage check lint format bench bench-programs clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | expand -t 19
@@ -47,6 +47,9 @@ runs: .venv/ready ## list the analysed runs, newest last: make runs [CC=cubic] [
 
 compare: .venv/ready ## show the numbers of two runs side by side, and draw both queues: make compare RUN=results/a WITH=results/b [OUTPUT=both.svg]
 	@$(BUFFERSCOPE) compare --make
+
+doctor: .venv/ready ## say what this machine can do (real and virtual time, BPF, BMv2, p4c, Slurm), and what adds the rest
+	@$(BUFFERSCOPE) doctor
 
 leftovers: .venv/ready ## list what killed commands left on this machine and in results/: make leftovers [RESULTS=path] [REMOVE=1]
 	@$(BUFFERSCOPE) leftovers --make
@@ -125,7 +128,7 @@ clean: ## remove build/, .venv and the caches of tools (results and the kernels 
 
 # These goals need neither root nor our compiled programs, so they run on any machine with Python. Some need more:
 # a replay through another queue compiles the switch core and an import of a capture its reader (gcc and make), and `advise MEASURE=1` needs all programs.
-ALONE := replay runs leftovers compare import export parameters advise advise-parameters
+ALONE := doctor replay runs leftovers compare import export parameters advise advise-parameters
 
 # The words of `make deploy WORD=...`. deploy reads all of them and refuses unknown ones; other goals read their own words.
 DEPLOY_WORDS = $(and $(filter deploy,$(MAKECMDGOALS)),$(MAKEOVERRIDES))

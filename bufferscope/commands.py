@@ -90,6 +90,8 @@ _ALL = (
     Command(
         "leftovers", "list what killed commands left, and remove it with REMOVE=1", "experiments.machine.leftovers",
     ),
+    Command("doctor", "say what this machine can do, and what adds the rest", "experiments.commands.doctor",
+            has_keys=False, starts_programs=True),
     Command("parameters", "explain every parameter of experiment", "bufferscope.help_text", "", "parameters",
             has_keys=False),
     Command(

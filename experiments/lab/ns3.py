@@ -33,6 +33,7 @@ from model.experiment import Experiment
 from runs import results
 
 SIMULATOR = host.BUILD / "simulator"
+MISSING = "build/simulator is missing, which SWITCH=ns3 runs: make simulator installs ns-3 and builds it"
 # Linux's algorithms that ns-3 has as well (simulator/scenario.c maps the names).
 CONGESTION_CONTROLS = (
     "bbr", "bic", "cubic", "dctcp", "highspeed", "htcp", "hybla", "illinois", "lp", "reno", "scalable", "vegas", "veno",
@@ -55,7 +56,7 @@ class Ns3Lab(ParallelLab):
     def missing(self) -> list[str]:
         if os.access(SIMULATOR, os.X_OK):
             return []
-        return ["build/simulator is missing, which SWITCH=ns3 runs: make simulator installs ns-3 and builds it"]
+        return [MISSING]
 
     def record(self, number: int, directory: Path, processor: int | None) -> None:
         plan = plan_run(self.spec, number)

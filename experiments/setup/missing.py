@@ -39,12 +39,9 @@ def of(spec: Experiment, in_the_lab: bool = True) -> list[str]:
     """
     lines = []
     if spec.clock == "real" and in_the_lab:
-        lines += _missing_for_real_time()
-    lines += [
-        f"{name} is missing; install it: apt-get install {package}"
-        for name, package in TOOLS.items()
-        if in_the_lab and not host.tool(name) and (name != "iperf3" or spec.generator == "iperf3")
-    ]
+        lines += for_real_time()
+    if in_the_lab:
+        lines += tools(() if spec.generator == "iperf3" else ("iperf3",))
     if not in_the_lab and not host.tool("ssh"):
         lines.append("ssh is missing; install it: apt-get install openssh-client")
     if not in_the_lab and not hasattr(tarfile, "data_filter"):
@@ -57,6 +54,15 @@ def of(spec: Experiment, in_the_lab: bool = True) -> list[str]:
     if lacking := unbuilt():
         lines.append(f"{', '.join(f'build/{name}' for name in lacking)} missing; build first: make build")
     return lines + p4_program.out_of_date()
+
+
+def tools(without: tuple[str, ...] = ()) -> list[str]:
+    """A line for each missing program of Debian's that hosts of the lab run."""
+    return [
+        f"{name} is missing; install it: apt-get install {package}"
+        for name, package in TOOLS.items()
+        if name not in without and not host.tool(name)
+    ]
 
 
 def unbuilt() -> list[str]:
@@ -114,7 +120,7 @@ def _refused_privileges() -> str:
     return ""
 
 
-def _missing_for_real_time() -> list[str]:
+def for_real_time() -> list[str]:
     """Missing requirements of a lab on this machine's kernel. A lab in virtual time is root in a kernel of its own."""
     lines = []
     if os.geteuid() != 0:

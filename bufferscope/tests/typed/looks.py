@@ -242,6 +242,7 @@ LOOKS = {
     "sweep-report": Look(sweep_report),
     "advise": Look(advise),
     "compare": Look(compare),
+    "doctor": says("virtual time ", "real time ", "p4c "),
     "leftovers": says("nothing is left"),
     "cc": says("cubic ", "bbr3 ", "virtual time: Linux ", "real time: Linux "),
     "parameters": says(*(f"{key.upper()} " for key in KEYS)),
