@@ -45,6 +45,7 @@ OTHERS = {
     "tcpdump -i eth0": "needs a router; analysis/tests has such captures",
     "open results/mine": "needs the captures of a router; analysis/tests",
     "TABLES=commands.txt RATE=100mbit": "needs others' program; experiments/tests has one",
+    "bs/bin/pip install": "bufferscope/tests/test_wheel.py installs and runs a wheel",
     "open-p4studio.git": "needs the SDE of a Tofino",
 }
 
