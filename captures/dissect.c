@@ -45,6 +45,7 @@ enum {
 	MOST_EXTENSIONS = 16,
 	MORE_FRAGMENTS = 0x2000,
 	OFFSET_MASK = 0x1fff,
+	DIGESTED_BYTES = 16, /* of the payload of UDP */
 
 	OPTION_END = 0,
 	OPTION_NOTHING = 1,
@@ -264,15 +265,19 @@ static bool ipv6(struct cursor *cursor)
 	return true;
 }
 
+static void digest(struct captured_packet *packet, const uint8_t *at, const uint8_t *end)
+{
+	packet->options_digest = 0x811c9dc5;
+	for (; at < end; at++)
+		packet->options_digest = (packet->options_digest ^ *at) * 0x01000193;
+	packet->flags |= CAPTURED_HAS_OPTIONS;
+}
+
 static void tcp_options(struct captured_packet *packet, const uint8_t *at, const uint8_t *end)
 {
-	uint32_t digest = 0x811c9dc5;
 	uint8_t kind, bytes;
 
-	for (const uint8_t *byte = at; byte < end; byte++)
-		digest = (digest ^ *byte) * 0x01000193;
-	packet->options_digest = digest;
-	packet->flags |= CAPTURED_HAS_OPTIONS;
+	digest(packet, at, end);
 	while (at < end && *at != OPTION_END) {
 		kind = *at;
 		if (kind == OPTION_NOTHING) {
@@ -343,6 +348,7 @@ static bool udp(struct cursor *cursor)
 		       {2152, TUNNEL_GTP}};
 	struct captured_packet *packet = cursor->packet;
 	const uint8_t *at = cursor->at;
+	uint32_t bytes;
 
 	if (cursor->captured >= 4) {
 		packet->src_port = be16(at);
@@ -357,6 +363,9 @@ static bool udp(struct cursor *cursor)
 		return false;
 	packet->checksum = be16(at + 6);
 	skip(cursor, 8);
+	bytes = packet->payload_bytes < DIGESTED_BYTES ? packet->payload_bytes : DIGESTED_BYTES;
+	if (cursor->captured >= bytes)
+		digest(packet, cursor->at, cursor->at + bytes);
 	return true;
 }
 

@@ -30,7 +30,12 @@ PROGRAM = BUILD / ("coverage" if COVERAGE else "") / "capture_reader"
 BATCH_PACKETS = 1 << 16
 # First bytes of captures: pcap in us, in ns and with longer records, each in either byte order; pcapng.
 MAGICS = tuple(map(bytes.fromhex, ("a1b2c3d4", "d4c3b2a1", "a1b23c4d", "4d3cb2a1", "a1b2cd34", "34cdb2a1", "0a0d0d0a")))
-DECOMPRESSORS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"\xfd7zX": "xz"}
+MOST_MIB = 256  # of memory that a file may ask for to be decompressed
+DECOMPRESSORS = {
+    b"\x1f\x8b": ("gzip", "-dc"),
+    b"\x28\xb5\x2f\xfd": ("zstd", "-dc", f"--memory={MOST_MIB}MB"),
+    b"\xfd7zX": ("xz", "-dc", "-T1", f"--memlimit-decompress={MOST_MIB}MiB"),
+}
 LINK_TYPES = {9: "PPP", 50: "PPP", 51: "PPPoE", 105: "802.11", 127: "802.11 with radiotap", 189: "USB", 220: "USB"}
 TUNNELS = {
     number: name.removeprefix("TUNNEL_").replace("_", "-").replace("IP-IN-IP", "IP-in-IP")
@@ -41,29 +46,36 @@ TUNNELS = {
 
 def is_capture(path: Path) -> bool:
     """Whether the file, or what it has in compressed form, begins as a capture does. Raises InputError if it cannot be
-    read, or if the program that decompresses it is missing.
+    read, or not be decompressed in MOST_MIB of memory.
     """
     try:
         with path.open("rb", buffering=0) as file:
             start = file.read(4)
             file.seek(0)
-            if program := _decompressor(path, start):
+            if command := _decompressor(path, start):
                 # Not by the file's name: zstd leaves links out.
-                command, silent = [program, "-dc"], subprocess.DEVNULL
-                with subprocess.Popen(command, stdin=file, stdout=subprocess.PIPE, stderr=silent) as process:
+                pipe = subprocess.PIPE
+                with subprocess.Popen(command, stdin=file, stdout=pipe, stderr=pipe) as process:
                     assert process.stdout
                     start = process.stdout.read(4)
-                    process.kill()
+                    if start:
+                        process.kill()
+                    _, complaint = process.communicate()
+                if not start and (reason := " ".join(complaint.decode(errors="replace").split())):
+                    if "memory" in reason.lower():
+                        reason = f"{command[0]} needs more than {MOST_MIB} MiB of memory: decompress it before"
+                    raise InputError(f"{path}: cannot be decompressed: {reason}")
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {one_line(error)}") from None
     return start in MAGICS
 
 
-def _decompressor(path: Path, start: bytes) -> str | None:
-    name = next((program for magic, program in DECOMPRESSORS.items() if start.startswith(magic)), None)
-    if name and shutil.which(name) is None:
-        raise InputError(f"{path}: {name}, which decompresses it, is missing: install it")
-    return name
+def _decompressor(path: Path, start: bytes) -> tuple[str, ...]:
+    """The command, if the file needs one."""
+    command = next((command for magic, command in DECOMPRESSORS.items() if start.startswith(magic)), ())
+    if command and shutil.which(command[0]) is None:
+        raise InputError(f"{path}: {command[0]}, which decompresses it, is missing: install it")
+    return command
 
 
 @dataclass
@@ -90,8 +102,8 @@ class Capture:
             unpacker = None
             start = file.read(4)
             file.seek(0)
-            if name := _decompressor(self.path, start):
-                unpacker = subprocess.Popen([name, "-dc"], stdin=file, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            if unpack := _decompressor(self.path, start):
+                unpacker = subprocess.Popen(unpack, stdin=file, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
                 assert unpacker.stdout
                 source = unpacker.stdout
             command = [str(reader), *(["--payload", str(self.payload_bytes)] if self.payload_bytes else [])]

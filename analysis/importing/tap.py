@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from analysis.importing.wrong_times import CONTEXT, DISORDER_NS, mended, with_end
 from analysis.matching.match import keys
 from analysis.read.columns import Columns, joined, rows_of
 from analysis.read.flows import PROTOCOL_NUMBERS
@@ -32,7 +33,6 @@ HAS_IP, HAS_PORTS, HAS_TCP, HAS_OPTIONS, IS_SHORT = (
 )
 TCP, UDP = PROTOCOL_NUMBERS["tcp"], PROTOCOL_NUMBERS["udp"]
 FIN, SYN, PSH, CWR = 0x01, 0x02, 0x08, 0x80
-DISORDER_NS = 20_000_000  # neighbours out of order by more are a step of the clock
 TWICE_NS = 1_000_000  # between the copies of a packet; TCP sends nothing again so soon
 GAP_NS = 50_000_000  # jumps of the time from here on are remembered: the clock may have been set
 MOST_GAPS = 1 << 16
@@ -60,13 +60,14 @@ class Tap:
     others: int = 0  # frames without IP
     tunnels: Counter[int] = field(default_factory=Counter)
     short: int = 0  # packets whose headers were cut by the snap length
-    without_options: int = 0  # TCP segments whose options were cut
+    without_options: int = 0  # TCP segments whose options were cut, and datagrams of whose payload too little is left
     merged: int = 0  # frames that GRO or TSO merged
     twice: int = 0
     lost: int = 0  # by the capture's own counters
     damage: list[str] = field(default_factory=list)
     full_bytes: Counter[int] = field(default_factory=Counter)  # lengths of full packets, by the MSS options
     gaps: list[tuple[int, int]] = field(default_factory=list)  # (row, ns since the row before)
+    wrong: list[np.ndarray] = field(default_factory=list)  # rows whose times were wrong
     disordered: int = 0  # packets that came more than DISORDER_NS too late
     strays: int = 0  # packets to hosts that no packet behind the queue goes to
 
@@ -86,19 +87,15 @@ class Tap:
             if name not in ("name", "files"):
                 setattr(self, name, kind)
         last_ns = None
-        for path in self.files:
-            capture = Capture(path)
-            for records in capture.batches():
-                part = self._columns(records)
-                if not len(part["row"]):
-                    continue
-                step = np.diff(part["time_ns"], prepend=part["time_ns"][0] if last_ns is None else last_ns)
-                last_ns = int(part["time_ns"][-1])
-                jumps = np.flatnonzero((step < -DISORDER_NS) | (step > GAP_NS))[: MOST_GAPS - len(self.gaps)]
-                self.gaps += zip(part["row"][jumps].tolist(), step[jumps].tolist(), strict=True)
-                yield part
-            self.lost += capture.lost
-            self.damage += [capture.damage] if capture.damage else []
+        for records, times, is_wrong in mended(self._records()):
+            part = self._columns(records, times, is_wrong)
+            if not len(part["row"]):
+                continue
+            step = np.diff(part["time_ns"], prepend=part["time_ns"][0] if last_ns is None else last_ns)
+            last_ns = int(part["time_ns"][-1])
+            jumps = np.flatnonzero((step < -DISORDER_NS) | (step > GAP_NS))[: MOST_GAPS - len(self.gaps)]
+            self.gaps += zip(part["row"][jumps].tolist(), step[jumps].tolist(), strict=True)
+            yield part
         if not self.packets:
             raise InputError(f"{self.name}: the captures have no IP packet; allowed: captures of a link with IP")
         for count, what in (
@@ -111,17 +108,27 @@ class Tap:
                     "IP packets with whole TCP headers"
                 )
 
-    def _columns(self, records: np.ndarray) -> Columns:
+    def _records(self) -> Iterator[np.ndarray]:
+        for path in self.files:
+            capture = Capture(path)
+            yield from capture.batches()
+            self.lost += capture.lost
+            self.damage += [capture.damage] if capture.damage else []
+
+    def _columns(self, records: np.ndarray, times_ns: np.ndarray, is_wrong: np.ndarray) -> Columns:
         self.tunnels.update(records["tunnel"][records["tunnel"] != 0].tolist())
         is_ip = records["flags"] & HAS_IP != 0
         self.others += int(np.count_nonzero(~is_ip))
         if not is_ip.all():
-            records = records[is_ip]
+            records, times_ns, is_wrong = records[is_ip], times_ns[is_ip], is_wrong[is_ip]
         part = {name: np.ascontiguousarray(records[name]) for name in COPIED}
         is_tcp = part["flags"] & HAS_TCP != 0
         cut = (part["flags"] & IS_SHORT != 0) & np.isin(part["ip_protocol"], (TCP, UDP))
         self.short += int(np.count_nonzero(cut))
-        self.without_options += int(np.count_nonzero(is_tcp & (part["flags"] & HAS_OPTIONS == 0)))
+        has_digest = is_tcp | ((part["ip_protocol"] == UDP) & (part["flags"] & HAS_PORTS != 0) & ~cut)
+        self.without_options += int(np.count_nonzero(has_digest & (part["flags"] & HAS_OPTIONS == 0)))
+        if is_wrong.any():
+            self.wrong.append(self.packets + np.flatnonzero(is_wrong))
         is_syn = is_tcp & (part["tcp_flags"] & SYN != 0)
         part["options_digest"][is_syn] = 0  # routers lower the MSS
         of_mss = part["mss_bytes"] > 0
@@ -131,7 +138,7 @@ class Tap:
         count = len(is_tcp)
         part |= {
             "row": np.arange(self.packets, self.packets + count),
-            "time_ns": np.ascontiguousarray(records["real_ns"]).view(np.int64),
+            "time_ns": times_ns,
             "ip_id": records["ip_id"] ^ records["fragment"].astype(np.uint32) << np.uint32(16),
             "ecn": records["tos"] & np.uint8(3),
         }
@@ -144,7 +151,7 @@ class Tap:
         waiting: Columns = {}
         digests, digest_ns = np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.int64)
         latest = emitted = np.iinfo(np.int64).min
-        for part in _with_end(parts):
+        for part in with_end(parts):
             if part is not None:
                 part = self._split(part, mtu_bytes, rate_bps)
                 waiting = joined(waiting, part) if waiting else part
@@ -200,11 +207,15 @@ class Tap:
 
     def notes(self) -> list[str]:
         """Faults of the captures, one line each."""
-        tunnels = sum(self.tunnels.values())
+        tunnels, wrong = sum(self.tunnels.values()), sum(map(len, self.wrong))
         faults = (
             (self.lost, f"the capture lost {counted(self.lost, 'packet')}, by its own counters"),
             (self.twice, f"{counted(self.twice, 'packet')} came twice; the copies are left out"),
             (self.merged, f"{counted(self.merged, 'frame')} of GRO or TSO are split; the times within are assumed"),
+            (
+                wrong := sum(map(len, self.wrong)),
+                f"{counted(wrong, 'packet')} have wrong times; assumed are those before",
+            ),
             (self.disordered, f"{counted(self.disordered, 'packet')} have times before those of earlier packets"),
             (tunnels, f"{counted(tunnels, 'packet')} of tunnels count as plain IP, or are left out"),
             (self.short, f"{counted(self.short, 'packet')} are too short to compare"),
@@ -212,15 +223,10 @@ class Tap:
         return [f"{self.name}: {text}" for number, text in faults if number]
 
 
-def _with_end(parts: Iterable[Columns]) -> Iterator[Columns | None]:
-    yield from parts
-    yield None
-
-
 def _first_ns(path: Path) -> int:
     batches = Capture(path).batches()
     try:
-        return next((int(records["real_ns"][0]) for records in batches), 0)
+        return next((int(np.median(records["real_ns"][:CONTEXT].view(np.int64))) for records in batches), 0)
     finally:
         batches.close()  # type: ignore[attr-defined]
 

@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from analysis.importing.tap import TWICE_NS, Tap
+from analysis.importing.tap import TCP, TWICE_NS, Tap
+from analysis.importing.wrong_times import wrong
 from analysis.matching.match import KEY, keys
 from analysis.read import switch_clock
 from analysis.read.columns import Columns, joined, rows_of
@@ -98,7 +99,8 @@ def compared(before: Tap, after: Tap, rate_bps: int) -> Clocks:
         )
     forward = _forward(one, two["time_ns"] - one["time_ns"])
     link_ns = wire_bytes(one["ip_bytes"] + np.uint32(ETHERNET_BYTES)) * 8_000_000_000 // rate_bps
-    steps, slope = _set_clocks({"BEFORE": (before, one), "AFTER": (after, two)}, forward, link_ns)
+    steps, slope, sound = _set_clocks({"BEFORE": (before, one), "AFTER": (after, two)}, forward, link_ns)
+    one, two, forward, link_ns = rows_of(one, sound), rows_of(two, sound), forward[sound], link_ns[sound]
     for name, rows in (("BEFORE", one), ("AFTER", two)):
         rows["time_ns"] = _shifted(rows, steps[name])
     apart, origin = two["time_ns"] - one["time_ns"], int(two["time_ns"][0])
@@ -134,9 +136,9 @@ def compared(before: Tap, after: Tap, rate_bps: int) -> Clocks:
 
 def _set_clocks(
     taps: dict[str, tuple[Tap, Columns]], forward: np.ndarray, link_ns: np.ndarray
-) -> tuple[dict[str, list[tuple[int, int]]], float]:
-    """The steps of both clocks as Clocks has them, and the growth of AFTER minus BEFORE, from the longest part without
-    a step. After a step, the least differences are those of before.
+) -> tuple[dict[str, list[tuple[int, int]]], float, np.ndarray]:
+    """The steps of both clocks as Clocks has them; the growth of AFTER minus BEFORE, from the longest part without a
+    step; and a mask of the packets in their flow's order. After a step, the least differences are those of before.
     """
     one, two = (rows["time_ns"] for _, rows in taps.values())
     apart = two - one
@@ -151,6 +153,8 @@ def _set_clocks(
         bounds.append(_place_of(tap, int(near[at - 1]), int(near[at])))
         part[name] += rows["row"] >= bounds[-1]
     number = part["BEFORE"] + part["AFTER"]
+    sound = ~_look_alikes(taps["BEFORE"][1], two, number)
+    forward = forward & sound
     stretch = forward & (number == np.bincount(number[forward]).argmax())
     slope = switch_clock.slope(one[stretch], (two - link_ns - about)[stretch])
     steps: dict[str, list[tuple[int, int]]] = {"BEFORE": [], "AFTER": []}
@@ -168,7 +172,18 @@ def _set_clocks(
         if shift := (least - first) * (1 if name == "BEFORE" else -1):
             moved[name] += shift
             steps[name].append((bound, shift))
-    return steps, slope
+    return steps, slope, sound
+
+
+def _look_alikes(one: Columns, two_ns: np.ndarray, part: np.ndarray) -> np.ndarray:
+    """Mask of the pairs that are no pairs: one capture lost a packet, and the other its copy that TCP sent again. They
+    are out of order in their flow, which routers keep in order.
+    """
+    flow = keys(one | {"tcp_seq": part}, ("tcp_seq", *(name for names in ENDS.values() for name in names)))
+    order = np.argsort(flow, kind="stable")
+    result = np.empty(len(flow), dtype=bool)
+    result[order] = wrong(two_ns[order], flow[order])
+    return result
 
 
 def _shifted(part: Columns, steps: list[tuple[int, int]]) -> np.ndarray:
@@ -201,19 +216,31 @@ def _sample(tap: Tap) -> tuple[Columns, np.ndarray]:
     def chosen(part: Columns) -> Columns:
         return rows_of(part, part["digest"] * _MULTIPLIER >> np.uint64(64 - bits) == 0) if bits else part
 
-    left_out = {"options_digest", *(name for names in ENDS.values() for name in names)}  # cut, or changed by NAT
+    left_out = {name for names in ENDS.values() for name in names}  # changed by NAT
     to = np.empty(0, dtype=np.uint64)
     for part in tap.read():
         new = np.unique(_address(part, "dst"))
         if not among(new, to).all():
             to = np.union1d(to, new)
-        digest = keys({name: part[name] for name in ("time_ns", *KEY) if name in part and name not in left_out})
-        part["digest"] = digest
+        compared = {name: part[name] for name in ("time_ns", *KEY) if name not in left_out}
+        compared["options_digest"] = np.where(part["ip_protocol"] == TCP, 0, part["options_digest"])  # may be cut
+        part["digest"] = keys(compared)
         kept.append(chosen({name: part[name] for name in _KEPT}))
         while sum(len(part["row"]) for part in kept) > SAMPLE:
-            bits += 1
-            kept = [chosen(joined(*kept))]
-    return joined(*kept), to
+            kept = [_ends(joined(*kept))]
+            bits += len(kept[0]["row"]) > SAMPLE // 2
+            kept = [chosen(kept[0])]
+    sample = joined(*kept)
+    if tap.wrong:
+        sample = rows_of(sample, ~among(sample["row"], np.concatenate(tap.wrong)))
+    return sample, to
+
+
+def _ends(sample: Columns) -> Columns:
+    """Only the first and the last packet of each digest: many packets without an IP id may have the same."""
+    order = np.argsort(sample["digest"], kind="stable")
+    differs = np.diff(sample["digest"][order]) != 0
+    return rows_of(sample, np.sort(order[np.append(True, differs) | np.append(differs, True)]))
 
 
 _KEPT = ("row", "time_ns", "digest", "ip_bytes", *(name for names in ENDS.values() for name in names))

@@ -35,6 +35,7 @@ from runs.names import POSTCARDS_FILE, TCP_FILE
 SLACK_NS = 1_000_000  # by which a packet may seem to leave before it came
 LEAST_WAIT_NS = 50_000_000
 RATE_TOLERANCE = 0.02
+MOST_WAITING = 1 << 20  # packets of which it is open whether AFTER lost them; older ones count as dropped
 MOST_GAPS = 1 << 20  # transmissions behind each other that the rate is measured by
 KEPT = {
     "time_ns": np.int64, "departure_ns": np.int64, "frame_bytes": np.uint32, "dropped": np.bool_, "marked": np.bool_,
@@ -89,13 +90,17 @@ class _Lost:
     """
 
     flows: Flows
+    most_ns: int  # from an arrival to its departure
     acks: list[Columns] = field(default_factory=list)  # that BEFORE has, in the order of time
     waiting: Columns = field(default_factory=dict)  # packets that did not come out: flow, seq, end, row
     rows: list[np.ndarray] = field(default_factory=list)
     alone: Columns = field(default_factory=dict)  # time_ns and key of data that only AFTER has
 
     def add_alone(self, packets: Columns) -> None:
-        """A slab of packets that only AFTER has."""
+        """A slab of packets that only AFTER has, before the arrivals that were decided with it."""
+        if self.alone and len(self.alone["time_ns"]):
+            decided_ns = int(self.alone["time_ns"][-1]) - self.most_ns
+            self.alone = rows_of(self.alone, self.alone["time_ns"] > decided_ns)
         data = (packets["ip_protocol"] == TCP) & (packets["payload_bytes"] > 0)
         keys = _key(self.flows.table.find(_words(packets, "src", "dst")), packets["tcp_seq"])
         new = rows_of({"time_ns": packets["time_ns"], "key": keys}, data)
@@ -121,13 +126,13 @@ class _Lost:
         missed = np.append(_key(self.waiting["flow"], self.waiting["seq"]) if self.waiting else key[:0], key[is_new])
         lost = part["dropped"] & (is_new | tap_clocks.among(key, np.sort(missed)))
         new = {"flow": flow[lost], "seq": part["tcp_seq"][lost], "end": end[lost], "row": first_row + data[lost]}
-        self.waiting = joined(self.waiting, new) if self.waiting else new
+        self.waiting = rows_of(joined(self.waiting, new) if self.waiting else new, slice(-MOST_WAITING, None))
         came_out = key[~part["dropped"]]
         until_ns = int(packets["time_ns"][-1])
         if self.alone:
             came_out = np.append(came_out, self.alone["key"])
             self.alone = rows_of(self.alone, self.alone["time_ns"] > until_ns)
-        again = np.isin(_key(self.waiting["flow"], self.waiting["seq"]), came_out)
+        again = tap_clocks.among(_key(self.waiting["flow"], self.waiting["seq"]), np.sort(came_out))
         self.waiting = rows_of(self.waiting, ~again)
         self._acknowledged(until_ns)
 
@@ -242,8 +247,8 @@ class TapsExperiment:
         """
         rate_bps = self.conditions.rate_bps
         has_options = not (self.before.without_options or self.after.without_options)
-        lost, uncovered = _Lost(flows), 0
         limits = Limits(2 * clocks.longest_ns + LEAST_WAIT_NS, -SLACK_NS, keeps_id=True)
+        lost, uncovered = _Lost(flows, limits.most_ns), 0
 
         def only(packets: Columns, may_stay: np.ndarray) -> Columns:
             nonlocal uncovered

@@ -2,19 +2,20 @@
 """Matches packets before a queue with packets behind it by the fields that a router does not change.
 
 Both sides come in slabs, in the order of time, on one clock. The memory is that of the packets of `Limits.most_ns` on
-each side and of two slabs. Packets with equal fields (a retransmission with the same IP id, datagrams without one)
+each side and of some slabs. Packets with equal fields (a retransmission with the same IP id, datagrams without one)
 are told apart by time and order: the packet that left is the one whose sojourn is nearest to that of the departure
 before it, and equal packets leave in the order in which they arrived.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from analysis.read.columns import Columns, joined, rows_of
+from analysis.read.columns import SLAB_ROWS, Columns, joined, rows_of
 from analysis.read.postcards import NEVER_NS
 
 # The columns of both sides that must be equal. A column that neither side has is not compared.
@@ -57,31 +58,48 @@ class Matcher:
         """Slabs with `time_ns` (int64), `ecn` (0 to 3) and columns of KEY; further columns of `before` pass through."""
         self._before, self._behind, self._limits = iter(before), behind, limits
         self._waiting: Columns = {}
+        self._parts: list[Columns] = []  # read, and not yet at the end of those that wait
+        self._rows, self._last_ns = 0, NEVER_NS  # of both
         self._more = True
         self._sojourn_ns: int | None = None  # of the last departure
 
     def __iter__(self) -> Iterator[tuple[Columns, Columns]]:
         last_ns = NEVER_NS
-        for departures in self._behind:
-            if not len(departures["time_ns"]):
-                continue
-            last_ns = int(departures["time_ns"][-1])
-            self._read_until(last_ns - self._limits.least_ns)
-            alone = self._pair(departures)
-            self.only_behind += int(np.count_nonzero(alone))
-            yield self._decided(last_ns - self._limits.most_ns), rows_of(departures, alone)
         nothing: Columns = {}
+        for slab in self._behind:
+            departures = slab
+            while len(left_ns := departures["time_ns"]):
+                yield from ((early, nothing) for early in self._read_until(left_ns))
+                known = self._last_ns + self._limits.least_ns  # all arrivals of departures before that are read
+                ready = int(np.searchsorted(left_ns, known)) if self._more else len(left_ns)
+                now, departures = rows_of(departures, slice(ready)), rows_of(departures, slice(ready, None))
+                last_ns = int(now["time_ns"][-1])
+                self._join()
+                alone = self._pair(now)
+                self.only_behind += int(np.count_nonzero(alone))
+                yield self._decided(last_ns - self._limits.most_ns), rows_of(now, alone)
         until_ns = last_ns if self._limits.until_ns is None else self._limits.until_ns
-        while self._waiting or self._more:
+        while self._rows or self._more:
+            self._join()
             if self._waiting:
                 late = self._waiting["time_ns"] >= until_ns - self._limits.most_ns
                 self.undecided += int(np.count_nonzero(late & (self._waiting["departure_ns"] == NEVER_NS)))
                 yield self._decided(int(self._waiting["time_ns"][-1]) + 1), nothing
             self._read()
 
-    def _read_until(self, ns: int) -> None:
-        while self._more and not (self._waiting and self._waiting["time_ns"][-1] > ns):
+    def _read_until(self, left_ns: np.ndarray) -> Iterator[Columns]:
+        """Reads the arrivals of these departures, or of the first of them if all would be more than SLAB_ROWS. Yields
+        those that came too early for any.
+        """
+        first_ns, last_ns = (int(time) - self._limits.least_ns for time in left_ns[[0, -1]])
+        while self._more and (self._last_ns <= first_ns or (self._last_ns <= last_ns and self._rows < SLAB_ROWS)):
             self._read()
+            if self._rows >= SLAB_ROWS and self._first_ns() < int(left_ns[0]) - self._limits.most_ns:
+                self._join()
+                yield self._decided(int(left_ns[0]) - self._limits.most_ns)
+
+    def _first_ns(self) -> int:
+        return int((self._waiting or self._parts[0])["time_ns"][0])
 
     def _read(self) -> None:
         part = next(self._before, None)
@@ -90,8 +108,13 @@ class Matcher:
             return
         rows = len(part["time_ns"])
         of_pair = {"departure_ns": np.full(rows, NEVER_NS), "marked": np.zeros(rows, dtype=bool)}
-        part = part | {name: keys(part, fields) for name, fields in KEYS.items()} | of_pair
-        self._waiting = joined(self._waiting, part) if self._waiting else part
+        self._parts.append(part | {name: keys(part, fields) for name, fields in KEYS.items()} | of_pair)
+        self._rows, self._last_ns = self._rows + rows, int(part["time_ns"][-1])
+
+    def _join(self) -> None:
+        if self._parts:
+            self._waiting = joined(*([self._waiting] if self._waiting else []), *self._parts)
+            self._parts = []
 
     def _decided(self, until_ns: int) -> Columns:
         """Takes the packets that arrived before `until_ns` from those that wait."""
@@ -99,7 +122,8 @@ class Matcher:
             return {}
         count = int(np.searchsorted(self._waiting["time_ns"], until_ns))
         ready, self._waiting = rows_of(self._waiting, slice(count)), rows_of(self._waiting, slice(count, None))
-        if not len(self._waiting["time_ns"]):
+        self._rows -= count
+        if not self._rows:
             self._waiting = {}
         ready = {name: column for name, column in ready.items() if name not in KEYS}
         ready["dropped"] = ready["departure_ns"] == NEVER_NS
@@ -141,37 +165,43 @@ class Matcher:
         may_be = self._may_be(rows, left_ns[certain])
         arrival[certain[may_be]] = rows[may_be]
         several = np.flatnonzero((last > first) & ~one)
-        equal = ((alone[at], free[first[at] : last[at]], int(group[at])) for at in several.tolist())
-        self._tell_apart(arrival, left_ns, alone[several], equal)
+        self._tell_apart(arrival, left_ns, free, *(of[several] for of in (alone, first, last, group)))
 
     def _may_be(self, arrival: np.ndarray, left_ns: np.ndarray) -> np.ndarray:
         sojourn_ns = left_ns - self._waiting["time_ns"][arrival]
         return (sojourn_ns >= self._limits.least_ns) & (sojourn_ns <= self._limits.most_ns)
 
     def _tell_apart(
-        self, arrival: np.ndarray, left_ns: np.ndarray, several: np.ndarray,
-        equal: Iterable[tuple[int, np.ndarray, int]],
+        self, arrival: np.ndarray, left_ns: np.ndarray, free: np.ndarray, several: np.ndarray,
+        first: np.ndarray, last: np.ndarray, group: np.ndarray,
     ) -> None:  # fmt: skip
-        """Chooses the arrivals of the departures `several`, which have equal fields with others. `equal`: each of these
-        departures, the arrivals with its fields in order, and a number for its fields.
+        """Chooses the arrivals of the departures `several`, which have equal fields with others. For each of these:
+        `first` and `last` are the places in `free` of the first arrival with its fields and behind the last, `group` is
+        a number for its fields.
         """
-        came_ns = self._waiting["time_ns"]
+        came_ns, limits = self._waiting["time_ns"][free], self._limits
         certain = np.flatnonzero(arrival >= 0)
-        certain_before = np.searchsorted(certain, several)
         sojourn_ns, of = self._sojourn_ns, -1  # of the departure before, and its row
-        taken: dict[int, int] = {}  # the arrival of the last departure with these fields
-        for (at, candidates, group), number in zip(equal, certain_before.tolist(), strict=True):
-            rows = candidates[(candidates > taken.get(group, -1)) & self._may_be(candidates, left_ns[at])]
-            if not len(rows):
+        taken: dict[int, int] = {}  # behind the place of the last arrival with these fields
+        each = (column.tolist() for column in (several, np.searchsorted(certain, several), first, last, group))
+        for at, number, start, stop, fields in zip(*each, strict=True):
+            left = int(left_ns[at])
+            begin = bisect_left(came_ns, left - limits.most_ns, max(start, taken.get(fields, 0)), stop)
+            end = bisect_right(came_ns, left - limits.least_ns, begin, stop)
+            if begin == end:
                 continue
-            self.ambiguous += len(rows) > 1
+            self.ambiguous += end - begin > 1
             if number and certain[number - 1] > of:
                 before = certain[number - 1]
-                sojourn_ns = int(left_ns[before] - came_ns[arrival[before]])
-            sojourns = left_ns[at] - came_ns[rows]
-            nearest = 0 if sojourn_ns is None else int(np.abs(sojourns - sojourn_ns).argmin())
-            taken[group] = arrival[at] = int(rows[nearest])
-            sojourn_ns, of = int(sojourns[nearest]), at
+                sojourn_ns = int(left_ns[before] - self._waiting["time_ns"][arrival[before]])
+            place = begin
+            if sojourn_ns is not None:
+                wanted = left - sojourn_ns
+                later = min(bisect_left(came_ns, wanted, begin, end), end - 1)
+                nearest = min(max(later - 1, begin), later, key=lambda row: abs(came_ns[row] - wanted))
+                place = bisect_left(came_ns, came_ns[nearest], begin, end)
+            arrival[at], taken[fields] = free[place], place + 1
+            sojourn_ns, of = left - int(came_ns[place]), at
 
 
 def keys(packets: Columns, fields: Sequence[str] = KEY) -> np.ndarray:

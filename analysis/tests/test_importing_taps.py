@@ -165,10 +165,46 @@ def test_capture__that_is_shorter_makes_no_drops(tmp_path, truth, name):
     assert taps.only_before == np.count_nonzero((paired.min() < dropped) & (dropped < paired.max()))
 
 
-def test_time__that_is_wrong_is_a_doubt(tmp_path, truth):
-    times = truth.before.time_ns.copy()
-    times[len(times) // 2] += 10**12
-    assert source_of(replace(truth.before, time_ns=times), truth.after, tmp_path).notes
+@pytest.mark.parametrize("name", ["before", "after"])
+def test_time__that_is_wrong_is_found_and_changes_only_its_packet(tmp_path, truth, name):
+    """Packets with times far in the future and in the past, alone and as neighbours."""
+    sides = {"before": truth.before, "after": truth.after}
+    times = sides[name].time_ns.copy()
+    wrong = np.array([1000, 2000, 2001, 2002, 3000])
+    times[wrong] += np.array([10**12, -5 * 10**9, -5 * 10**9, -6 * 10**9, 4 * 10**8])
+    right = ~np.isin(truth.came_ns if name == "before" else truth.left_ns, sides[name].time_ns[wrong])
+    sides[name] = replace(sides[name], time_ns=times)
+    paths = write(tmp_path / "in", sides["before"]), write(tmp_path / "out", sides["after"])
+    table, summary, taps = imported(*paths, tmp_path / "run")
+    assert any(f"{name.upper()}: 5 packets have wrong times" in reason for reason in summary["reasons"])
+    assert taps.get("steps_ns", []) == []
+    left = truth.left_ns[right]
+    came = pl.DataFrame({"enqueue_mono_ns": truth.came_ns[right], "sojourn": left - truth.came_ns[right]})
+    table = table.unique("enqueue_mono_ns", keep="none")  # without those whose times the five have now
+    found = came.join(table, on="enqueue_mono_ns", how="inner")
+    assert len(found) >= len(came) - len(wrong)
+    dropped = pl.col("flags") & 1 != 0
+    assert found.filter(dropped != (pl.col("sojourn") < 0)).is_empty()
+    assert found.filter(~dropped & (pl.col("sojourn") != pl.col("sojourn_ns"))).is_empty()
+
+
+def test_pair__of_a_copy_is_no_pair(tmp_path, truth):
+    """One capture lost a packet, the other its copy: without an IP id nothing tells them apart."""
+    passed = np.flatnonzero(~truth.after.back & (truth.after.payload > 0))[[500, 900]]
+    copies, rows = truth.after.only(passed), np.arange(len(truth.before.seq))
+    first = [int(np.flatnonzero((truth.before.seq == seq) & (truth.before.flow == flow) & ~truth.before.back)[0])
+             for seq, flow in zip(copies.seq.tolist(), copies.flow.tolist(), strict=True)]  # fmt: skip
+    later = replace(copies, time_ns=copies.time_ns + 300_000_000)
+    before = joined_sides(truth.before.only(np.delete(rows, first)), later)
+    zero = [replace(side, ip_id=side.ip_id * 0) for side in (before, truth.after)]
+    taps = [Tap.of(name, [str(write(tmp_path / name, side))]) for name, side in zip(("in", "out"), zero, strict=True)]
+    clocks = tap_clocks.compared(replace(taps[0], name="BEFORE"), replace(taps[1], name="AFTER"), two_taps.RATE_BPS)
+    assert (clocks.base_ns, clocks.slope) == (0, pytest.approx(0, abs=1e-9))
+
+
+def joined_sides(*sides: Side) -> Side:
+    both = Side(*(np.concatenate(columns) for columns in zip(*(vars(s).values() for s in sides), strict=True)))
+    return both.only(np.argsort(both.time_ns, kind="stable"))
 
 
 def _came_out(truth: Truth) -> np.ndarray:
@@ -214,6 +250,26 @@ def test_sample__of_a_file_that_compresses_well_stays_small(tmp_path, truth, mon
     sample, _ = tap_clocks._sample(before)
     assert 100 < len(sample["row"]) <= 500
     assert tap_clocks.compared(before, after, two_taps.RATE_BPS).slope == pytest.approx(0, abs=1e-7)
+
+
+def test_datagrams__of_ipv6_are_told_apart_by_their_payload(tmp_path, monkeypatch):
+    """They have no IP id. Half of them are all equal, and must not take the room of those that are not."""
+    monkeypatch.setattr(tap_clocks, "SAMPLE", 300)
+    head = bytes(12) + b"\x86\xdd\x60" + bytes(3) + struct.pack(">HBB", 8 + 100, 17, 64) + bytes(15) + b"\1"
+    head += bytes(15) + b"\2" + struct.pack(">HHHH", 5, 6, 8 + 100, 0)
+    taps = []
+    for name, delay_ns in (("BEFORE", 0), ("AFTER", 5 * 10**9)):
+        frames = [struct.pack("<IHHIIII", 0xA1B23C4D, 2, 4, 0, 0, 96, 1)]
+        for number in range(4000):
+            frame = head + (number * (number % 2)).to_bytes(16, "little")
+            seconds, ns = divmod(two_taps.START_NS + delay_ns + number * 10**6, 10**9)
+            frames.append(struct.pack("<IIII", seconds, ns, len(frame), len(head) + 100) + frame)
+        (tmp_path / name).write_bytes(b"".join(frames))
+        taps.append(Tap.of(name, [str(tmp_path / name)]))
+    sample, _ = tap_clocks._sample(taps[0])
+    assert 100 < len(sample["row"]) <= 300
+    link_ns = (14 + 40 + 8 + 100 + 24) * 8 * 10**9 // two_taps.RATE_BPS
+    assert tap_clocks.compared(*taps, two_taps.RATE_BPS).base_ns == 5 * 10**9 - link_ns
 
 
 def test_reordering_behind_the_queue__is_no_loss(tmp_path, truth):

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analysis.matching import recorded
+from analysis.matching import match, recorded
 from analysis.matching.depths import with_depths
 from analysis.matching.match import ECN_CE, Limits, Matcher
 from analysis.measure import wall_clock
@@ -112,6 +113,35 @@ def test_clocks__that_are_not_aligned_need_a_lower_limit() -> None:
     early = behind | {"time_ns": behind["time_ns"] - 50 * GAP_NS}
     found, _ = matched(before, early, 70, Limits(MOST.most_ns, -50 * GAP_NS))
     assert found["dropped"].tolist() == (out < 0).tolist()
+
+
+def test_gap_behind__holds_no_arrivals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing comes out for long, but packets still arrive: those that are too old do not wait."""
+    monkeypatch.setattr(match, "SLAB_ROWS", 300)
+    before, behind, out = queue(5000, 7)
+    silent = (out >= 0) & (out < 100) | (out >= len(behind["time_ns"]) - 100)
+    few = rows_of(behind, out[silent])
+    matcher = Matcher(cut(before, 50), cut(few, 10_000), MOST)
+    parts, most = [], 0
+    for packets, _ in matcher:
+        parts += [packets] if packets else []
+        most = max(most, matcher._rows)
+    found = joined(*parts)
+    assert most < 300 + 3 * LIMIT + 50
+    assert found["dropped"].tolist() == (~silent).tolist()
+    assert found["time_ns"].tolist() == before["time_ns"].tolist()
+
+
+def test_equal_packets__take_no_quadratic_time() -> None:
+    """A hundred thousand datagrams without an IP id, all at once in the queue, each a microsecond behind the other."""
+    came = np.arange(100_000) * 1000
+    packets = {"time_ns": came, "frame_bytes": np.full(len(came), 100), "ecn": np.zeros(len(came), dtype=int)}
+    behind = packets | {"time_ns": came + 10**9}
+    start = time.process_time()
+    found, matcher = matched(packets, behind, len(came), Limits(2 * 10**9))
+    assert time.process_time() - start < 20  # comparing each with each took minutes
+    assert found["departure_ns"].tolist() == behind["time_ns"].tolist()
+    assert matcher.ambiguous > 0
 
 
 def test_arrival__that_may_still_be_queued_at_the_end_is_undecided() -> None:

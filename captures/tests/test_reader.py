@@ -6,6 +6,7 @@ suite (tcpdump's tests/, Wireshark's test/captures, hadrielk/pcapng-test-generat
 """
 
 import ipaddress
+import lzma
 import os
 import shutil
 import struct
@@ -360,3 +361,17 @@ def test_reader__survives_any_bytes(tmp_path):
         [fuzzer, "-max_total_time=3", "-max_len=9000", corpus], cwd=tmp_path, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr[-3000:]
+
+
+@pytest.mark.skipif(not shutil.which("xz"), reason="no xz on the PATH")
+def test_compressed_file__that_asks_for_much_memory_is_refused(tmp_path):
+    data = pcap(tmp_path / "file", [ETHER / PAYLOADS[0]]).read_bytes()
+    fast = {"mode": lzma.MODE_FAST, "mf": lzma.MF_HC3, "nice_len": 8, "depth": 1}
+    for dictionary_bytes, is_read in ((1 << 26, True), (1 << 30, False)):
+        filters = [{"id": lzma.FILTER_LZMA2, "dict_size": dictionary_bytes, **fast}]
+        (tmp_path / "file.xz").write_bytes(lzma.compress(data, filters=filters))
+        if is_read:
+            assert is_capture(tmp_path / "file.xz")
+        else:
+            with pytest.raises(InputError, match="needs more than 256 MiB"):
+                is_capture(tmp_path / "file.xz")
