@@ -5,14 +5,17 @@ values are neither guessed nor dropped.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from pathlib import Path
+from typing import NamedTuple, cast
 
 import numpy as np
 import polars as pl
 
+from analysis.read.columns import SLAB_ROWS, Column, ColumnFile, Columns, filed, rows_of, slabs, sort_file
 from analysis.read.flows import FiveTuple
+from analysis.read.postcards import busiest, queue_keys
 from lib.errors import InputError
 
 LINE = "line"  # the column with each row's line in its file
@@ -35,6 +38,12 @@ def integer(name: str, bits: int) -> InputColumn:
 def hexadecimal(name: str, bits: int) -> InputColumn:
     """An integer from 0 in hexadecimal digits, with or without 0x."""
     return InputColumn(name, f"a hexadecimal number of at most {bits} bits", lambda text: _bounded(text, 16, bits))
+
+
+def prefixed(name: str, bits: int) -> InputColumn:
+    """An integer from 0 in hexadecimal digits with 0x, as the kernel prints it: 0 is without."""
+    allowed, read = f"a hexadecimal number of at most {bits} bits, with 0x", hexadecimal(name, bits).read
+    return InputColumn(name, allowed, lambda text: pl.when(text.str.contains("^0x|^0$")).then(read(text)))
 
 
 def seconds(name: str) -> InputColumn:
@@ -95,34 +104,111 @@ def typed(frame: pl.DataFrame, fields: Iterable[InputColumn], where: str) -> dic
 
 
 @dataclass
-class Cards:
-    """Postcards of a source: columns as in wire/postcard.def, and `mono_ns`, the receive time."""
+class Rows:
+    """Rows of a source, in files of columns: those of wire/postcard.def or wire/tcp_record.def, `mono_ns` (int64), and
+    `digest` (uint64) of the rest of each row. Its times are not in the digest of a postcard.
+    """
 
-    columns: dict[str, np.ndarray]
-    addresses: Addresses
+    pieces: list[Columns]  # one after the other; a column that a piece lacks is 0 there
+
+    @property
+    def rows(self) -> int:
+        return sum(len(piece["mono_ns"]) for piece in self.pieces)
+
+    def parts(self, *names: str) -> Iterator[Columns]:
+        """These columns, or all, slab by slab, in memory."""
+        names = names or tuple(dict.fromkeys(name for piece in self.pieces for name in piece))
+        for piece in self.pieces:
+            for rows in slabs(len(piece["mono_ns"])):
+                zeros = np.zeros(rows.stop - rows.start, dtype=np.int64)
+                yield {name: piece[name][rows] if name in piece else zeros for name in names}
+
+    def times(self) -> tuple[int, int, int]:
+        """The first, the last and about the median of `mono_ns`."""
+        ends, step = [], max(self.rows // SLAB_ROWS, 1)
+        sample = []
+        for part in self.parts("mono_ns"):
+            ends += [int(part["mono_ns"].min()), int(part["mono_ns"].max())]
+            sample.append(part["mono_ns"][::step])
+        return min(ends), max(ends), int(np.median(np.concatenate(sample)))
+
+    def again(self, directory: Path, time: str, within_ns: int) -> Columns:
+        """`row`, ascending, in a file: the numbers of the rows that equal another less than `within_ns` before them."""
+        first = 0
+
+        def keys() -> Iterator[Columns]:
+            nonlocal first
+            for part in self.parts("digest", time):
+                row = np.arange(first, first := first + len(part["digest"]))
+                yield {"digest": part["digest"], "ns": part[time].astype(np.int64), "row": row}
+
+        found = ColumnFile(directory, {"row": np.dtype(np.int64)})
+        if self.rows:
+            sort_file(directory, columns := filed(directory, keys()), "digest", "ns")
+            for rows in slabs(self.rows - 1):
+                part = rows_of(columns, slice(rows.start, rows.stop + 1))
+                same = (np.diff(part["digest"]) == 0) & (np.diff(part["ns"]) < within_ns)
+                found.append({"row": part["row"][1:][same]})
+        sort_file(directory, result := found.columns(), "row")
+        return result
+
+    def leave_out(self, directory: Path, numbers: np.ndarray) -> None:
+        """Leaves out the rows of these numbers, which ascend."""
+        first = 0
+
+        def left() -> Iterator[Columns]:
+            nonlocal first
+            for part in self.parts():
+                last = first + len(part["mono_ns"])
+                without = numbers[slice(*np.searchsorted(numbers, (first, last)))] - first
+                yield {name: np.delete(column, without) for name, column in part.items()}
+                first = last
+
+        self.pieces = [filed(directory, left())]
+
+
+QUEUE = ("switch_id", "egress_port", "queue_id")
+
+
+@dataclass
+class Cards(Rows):
+    """Postcards of a source."""
+
     unknown: set[str] = field(default_factory=set)  # columns that the source does not have
     cell_bytes: int | None = None  # size of a cell, if depths are in cells of a buffer
     turn_ns: int | None = None  # times are known up to a multiple of this
+    key: int | None = None  # only the postcards of this queue
 
-    def only(self, rows: np.ndarray | slice) -> Cards:
-        """Some of the postcards: a mask, row numbers, or a slice; these postcards if the mask has all."""
-        if isinstance(rows, np.ndarray) and rows.dtype == np.bool_ and rows.all():
-            return self
-        columns = {name: values[rows] for name, values in self.columns.items()}
-        return replace(self, columns=columns, addresses=self.addresses.only(rows))
+    def parts(self, *names: str) -> Iterator[Columns]:
+        if self.key is None:
+            yield from super().parts(*names)
+            return
+        for part in super().parts(*names, *QUEUE):
+            yield rows_of(part, queue_keys(part) == self.key)
+
+    def queue(self) -> Cards:
+        """The postcards of the queue with the most postcards."""
+        key, counts = busiest(queue_keys(part) for part in self.parts(*QUEUE))
+        return replace(self, key=key) if len(counts) > 1 else self
+
+    def shift(self, ns: int, switch: int | None = None) -> None:
+        """Adds to the times of the postcards, of one switch if it is given."""
+        for piece in self.pieces if ns else ():
+            for rows in slabs(len(piece["mono_ns"])):
+                more = ns if switch is None else ns * (piece["switch_id"][rows] == switch)
+                cast(Column, piece["mono_ns"]).write(rows.start, piece["mono_ns"][rows] + more)
 
 
 def joined_cards(parts: list[Cards]) -> Cards:
     """The postcards of several files, such as those of a rotated capture, in the order of the files' first times.
     Raises InputError if the files are of different kinds.
     """
-    if len({(*sorted(part.columns), part.cell_bytes) for part in parts}) > 1:
+    if len({(*sorted(part.pieces[0]), part.cell_bytes) for part in parts}) > 1:
         raise InputError("FROM names postcards of two kinds; allowed: files of one kind, such as a rotated capture")
-    if len(parts) == 1:
-        return parts[0]
-    parts = sorted(parts, key=lambda part: part.columns["mono_ns"][0])
-    columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in parts[0].columns}
-    return replace(parts[0], columns=columns, addresses=Addresses.joined([part.addresses for part in parts]))
+    parts = sorted(
+        [part for part in parts if part.rows] or parts[:1], key=lambda part: part.pieces[0]["mono_ns"][:1].tolist()
+    )
+    return replace(parts[0], pieces=[piece for part in parts for piece in part.pieces])
 
 
 @dataclass
@@ -135,47 +221,23 @@ class Depths:
 
 
 @dataclass
-class Events:
-    """TCP events of a source: columns as in wire/tcp_record.def."""
+class Events(Rows):
+    """TCP events of a source."""
 
-    columns: dict[str, np.ndarray]
-    addresses: Addresses
     known: dict[int, set[str]]  # TCP_EVENT_* -> columns that the source has for such events
-    digests: np.ndarray  # uint64, of each event's text: copies of an event have the same
     lost: int = 0  # events that the source reports as lost
     losses: int = 0  # losses whose number of events the source does not report
     others: int = 0  # lines of other events
     cut: int = 0  # incomplete last lines
     back_ns: int = 0  # the longest step back between two lines
 
-    def only(self, rows: np.ndarray | slice) -> Events:
-        """Some of the events: a mask, row numbers, or a slice."""
-        columns = {name: values[rows] for name, values in self.columns.items()}
-        return replace(self, columns=columns, addresses=self.addresses.only(rows), digests=self.digests[rows])
-
-
-@dataclass
-class Addresses:
-    """Addresses (pairs of 64-bit halves) and ports of each row."""
-
-    src: np.ndarray  # rows x 2, uint64
-    dst: np.ndarray
-    src_port: np.ndarray
-    dst_port: np.ndarray
-
-    @classmethod
-    def joined(cls, parts: list[Addresses]) -> Addresses:
-        return cls(*map(np.concatenate, zip(*(vars(part).values() for part in parts), strict=True)))
-
-    def only(self, rows: np.ndarray | slice) -> Addresses:
-        """Those of some rows: a mask, row numbers, or a slice."""
-        return Addresses(*(values[rows] for values in vars(self).values()))
-
 
 def addresses(
     src: pl.Series, dst: pl.Series, ports: tuple[np.ndarray, np.ndarray], where: str, lines: pl.Series
-) -> Addresses:
-    """Addresses from text; `lines` has the line of each row. Raises InputError for text that is not an address."""
+) -> Columns:
+    """Columns of addresses and ports from text; `lines` has the line of each row. Raises InputError for text that is
+    not an address.
+    """
     known: dict[str, tuple[int, int]] = {}
 
     def halves(series: pl.Series) -> np.ndarray:
@@ -197,4 +259,9 @@ def addresses(
         joined = pl.DataFrame({"a": series}).join(table, on="a", how="left", maintain_order="left")
         return joined.select("hi", "lo").to_numpy()
 
-    return Addresses(halves(src), halves(dst), *(np.asarray(port).astype(np.uint16) for port in ports))
+    (src_hi, src_lo), (dst_hi, dst_lo) = halves(src).T, halves(dst).T
+    src_port, dst_port = (np.asarray(port).astype(np.uint16) for port in ports)
+    return {
+        "src_addr_hi": src_hi, "src_addr_lo": src_lo, "dst_addr_hi": dst_hi, "dst_addr_lo": dst_lo,
+        "src_port": src_port, "dst_port": dst_port,
+    }  # fmt: skip

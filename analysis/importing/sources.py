@@ -6,9 +6,10 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import starmap
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from analysis.importing.tap import Tap, matching
 from analysis.importing.taps import TapsExperiment
 from analysis.judge.settings import POLICY_OF_MODE
 from analysis.read import run_description
-from analysis.read.postcards import busiest, queue_keys
+from analysis.read.columns import filed
 from captures.reader import is_capture
 from controlplane.policy import WATCHED_MODES
 from lib import regular
@@ -201,6 +202,7 @@ def _action(text: str) -> str:
 
 @dataclass
 class _FileParts:
+    spill: Path
     cards: list[Cards] = field(default_factory=list)
     events: list[Events] = field(default_factory=list)
     config: Config = field(default_factory=lambda: Config({}, CONFIG))  # of a config.json
@@ -214,9 +216,10 @@ Named = tuple[str, Callable[[], AnyExperiment]]
 
 
 def find(asked: Asked) -> list[Named]:
-    """The requested experiments: names, and functions that read them. `find` and these functions raise
-    InputError.
+    """The requested experiments: names, and functions that read them, into files without a name on the disk of OUTPUT.
+    `find` and these functions raise InputError, OSError.
     """
+    spill = next(path for path in (asked.output, *asked.output.absolute().parents) if path.is_dir())
     if asked.before and asked.after:
         return [("captures", partial(_of_taps, asked, asked.before, asked.after))]
     if not asked.from_:
@@ -224,8 +227,8 @@ def find(asked: Asked) -> list[Named]:
     if any(tables.are_in(Path(source)) for source in asked.from_):
         if len(asked.from_) > 1:
             raise InputError("FROM names tables and something else; allowed: one directory of tables alone, or files")
-        return _of_tables(asked, Path(asked.from_[0]))
-    return [("files", partial(_of_files, asked))]
+        return _of_tables(asked, Path(asked.from_[0]), spill)
+    return [("files", partial(_of_files, asked, spill))]
 
 
 def _of_taps(asked: Asked, before: list[str], after: list[str]) -> TapsExperiment:
@@ -245,8 +248,8 @@ def _of_taps(asked: Asked, before: list[str], after: list[str]) -> TapsExperimen
     return TapsExperiment(Tap.of("BEFORE", before), Tap.of("AFTER", after), conditions, asked.mtu)
 
 
-def _of_files(asked: Asked) -> SourceExperiment:
-    parts = _FileParts()
+def _of_files(asked: Asked, spill: Path) -> SourceExperiment:
+    parts = _FileParts(spill)
     for path in [path for name in asked.from_ or () for path in matching(name)]:
         if path.is_dir():
             files = [p for part in PARTS if (p := path / part).exists()]
@@ -263,7 +266,8 @@ def _of_files(asked: Asked) -> SourceExperiment:
     events = text.joined(parts.events, **_counts(parts.events)) if parts.events else None
     cards = None
     if parts.cards:
-        cards, copies = captures.placed(joined_cards(parts.cards))
+        cards = joined_cards(parts.cards)
+        copies = captures.placed(cards, spill)
         parts.source.notes += [f"{counted(copies, 'postcard')} came twice; the copies are left out"] * bool(copies)
     config = parts.config
     if parts.of_capture and config.values:
@@ -273,10 +277,10 @@ def _of_files(asked: Asked) -> SourceExperiment:
     elif parts.of_capture:
         config = parts.of_capture
     exported = config.number("postcards", 0, 1 << 48, whole=True)
-    there = 0 if cards is None else len(cards.addresses.src)
+    there = 0 if cards is None else cards.rows
     if exported not in (None, there):
         parts.source.notes.append(f"{there} of the {exported} postcards of the exported run are there")
-    return _experiment(asked, "files", cards, events, config, parts.source, parts.damage)
+    return _experiment(asked, spill, "files", cards, events, config, parts.source, parts.damage)
 
 
 def _counts(events: list[Events]) -> dict[str, int]:
@@ -294,9 +298,9 @@ def _add(parts: _FileParts, path: Path) -> None:
     elif is_capture(path):
         _add_capture(parts, path)
     elif (kind := text.kind(path)) == "trace":
-        parts.events.append(text.read_trace(path))
+        parts.events.append(text.read_trace(path, parts.spill))
     elif kind == "postcards":
-        cards, cut = text.read_cards(path)
+        cards, cut = text.read_cards(path, parts.spill)
         parts.cards.append(cards)
         parts.source.notes += [f"the last line of {path.name} is not whole, and left out"] * cut
     else:
@@ -309,7 +313,7 @@ def _add(parts: _FileParts, path: Path) -> None:
 
 def _add_capture(parts: _FileParts, path: Path) -> None:
     try:
-        capture = captures.read(path)
+        capture = captures.read(path, parts.spill)
     except captures.NoPostcardsError as error:  # such as a file of a rotated capture
         parts.empty.append(error)
         parts.source.notes.append(str(error).replace(str(path), path.name))
@@ -342,11 +346,11 @@ def _config(path: Path) -> Config:
     return Config(config, str(path))
 
 
-def _of_tables(asked: Asked, directory: Path) -> list[Named]:
-    table = tables.rows(directory, tables.EXPERIMENTS, None)
-    if table is None:
+def _of_tables(asked: Asked, directory: Path, spill: Path) -> list[Named]:
+    found = [*tables.batches(directory, tables.EXPERIMENTS, None)]
+    if not found:
         raise InputError(f"{directory}: has no table {tables.EXPERIMENTS}; allowed: the published data set's tables")
-    frame, where = table
+    frame, where = pl.concat([frame for frame, _ in found]), found[0][1]
     ids = frame["id"].to_list()
     if wrong := [id_ for id_, times in Counter(ids).items() if id_ is None or times > 1]:
         raise InputError(f"{where}: id {wrong[0]!a} has {ids.count(wrong[0])} rows; allowed: one row for each id")
@@ -363,25 +367,28 @@ def _of_tables(asked: Asked, directory: Path) -> list[Named]:
             raise InputError(f"{where}: experiment {id_!a} cannot name a directory; allowed: letters, digits, . _ -")
         row = frame.filter(pl.col("id") == id_).row(0, named=True)
         config = Config(row, f"{where}, experiment {id_}")
-        result.append((str(id_), partial(_from_tables, asked, directory, str(id_), config)))
+        result.append((str(id_), partial(_from_tables, asked, spill, directory, str(id_), config)))
     return result
 
 
-def _from_tables(asked: Asked, directory: Path, name: str, config: Config) -> SourceExperiment:
+def _from_tables(asked: Asked, spill: Path, directory: Path, name: str, config: Config) -> SourceExperiment:
     source = write.Provenance(f"tables of {directory.name}")
-    cards, events = None, []
-    if (table := tables.rows(directory, tables.POSTCARDS, name)) and len(table[0]):
-        frame, where = table
-        cards = text.cards(_renamed(frame, where), where)
-    if (table := tables.rows(directory, tables.TRACES, name)) and len(table[0]):
-        frame, where = table
-        events.append(text.probes(_renamed(frame, where, srtt_us="srtt"), where))
-    if (table := tables.rows(directory, tables.RETRANSMITS, name)) and len(table[0]):
-        frame, where = table
-        events.append(text.retransmits(_renamed(frame, where), where))
-    depths = None
-    if (table := tables.rows(directory, tables.HISTOGRAMS, name)) and len(table[0]):
-        depths = _depths(*table)
+
+    def rows(table: str, **names: str) -> Iterator[tuple[pl.DataFrame, str]]:
+        found = (batch for batch in tables.batches(directory, table, name) if len(batch[0]))
+        return ((_renamed(frame, where, **names), where) for frame, where in found)
+
+    of_cards = filed(spill, starmap(text.card_columns, rows(tables.POSTCARDS)))
+    cards = text.cards(of_cards) if of_cards else None
+    probes, events, depths = text.Probes(spill), list[Events](), None
+    for frame, where in rows(tables.TRACES, srtt_us="srtt"):
+        probes.add(frame, where)
+        events = [probes.events()]
+    if resent := filed(spill, starmap(text.retransmits, rows(tables.RETRANSMITS))):
+        events.append(text.retransmit_events(resent))
+    if found := [*tables.batches(directory, tables.HISTOGRAMS, name)]:
+        frame = pl.concat([frame for frame, _ in found])
+        depths = _depths(frame, found[0][1]) if len(frame) else None
     if cards is None and depths is None and not events:
         looked = f"{tables.POSTCARDS}, {tables.HISTOGRAMS}, {tables.TRACES} and {tables.RETRANSMITS}"
         raise InputError(f"{directory}: has nothing of experiment {name} in {looked}")
@@ -394,7 +401,7 @@ def _from_tables(asked: Asked, directory: Path, name: str, config: Config) -> So
             "run; times, drops, utilization and goodput are unknown"
         )
     joined = text.joined(events) if events else None
-    return _experiment(asked, name, cards, joined, config, source, [], depths)
+    return _experiment(asked, spill, name, cards, joined, config, source, [], depths)
 
 
 def _renamed(frame: pl.DataFrame, where: str, **names: str) -> pl.DataFrame:
@@ -414,19 +421,19 @@ def _depths(frame: pl.DataFrame, where: str) -> Depths:
 
 def _compare(depths: Depths, cards: Cards, source: write.Provenance) -> None:
     """Adds a note if the data set's histogram and its postcards have different numbers of packets."""
-    counted, postcards = int(depths.counts.sum()), len(cards.columns["mono_ns"])
+    counted, postcards = int(depths.counts.sum()), cards.rows
     if counted != postcards:
         source.notes.append(f"queue_depth_histograms counts {counted} packets, postcard_traces has {postcards}")
 
 
 def _experiment(
-    asked: Asked, name: str, cards: Cards | None, events: Events | None, config: Config,
+    asked: Asked, spill: Path, name: str, cards: Cards | None, events: Events | None, config: Config,
     source: write.Provenance, damage: list[str], depths: Depths | None = None,
 ) -> SourceExperiment:  # fmt: skip
     """An experiment with the conditions of the command line, else of the source, else the defaults. The defaults of
     rate, RTT and MTU are those of the published data.
     """
-    if cards is None and depths is None and (events is None or not len(events.columns["mono_ns"])):
+    if cards is None and depths is None and (events is None or not events.rows):
         raise InputError(
             "the source has neither postcards, nor events of a trace, nor depths; allowed: at least one of them"
         )
@@ -435,7 +442,7 @@ def _experiment(
     flows = asked.flows if asked.flows is not None else config.number("num_flows", *FLOWS, whole=True)
     mtu = asked.mtu if asked.mtu is not None else config.number("mtu_bytes", *MTU_BYTES, whole=True)
     if events is not None:
-        events = _checked(events, source)
+        _check(events, spill, source)
     of_cards = {} if cards is None else _of_postcards(cards)
     mode = asked.mode or config.text("action", _action) or config.text("mode", _mode) or of_cards.get("mode")
     mtu = _first(mtu, of_cards.get("mtu_bytes"))
@@ -459,16 +466,16 @@ def _experiment(
             _assumption("MTU", f"{conditions.mtu_bytes} bytes", "windows and the BDP in packets depend")
         )
     if cards is not None and not cards.turn_ns:
-        source.notes += _doubts(cards, conditions.rtt_ns)
-    if cards is not None and events is not None and len(events.columns["mono_ns"]):
-        source.notes += _on_one_axis(cards.columns, cards.turn_ns, events.columns["mono_ns"])
+        source.notes += _doubts(cards, spill, conditions.rtt_ns)
+    if cards is not None and cards.rows and events is not None and events.rows:
+        source.notes += _on_one_axis(cards, events)
     source.document = {key: value for key, value in config.values.items() if isinstance(value, (str, int, float, bool))}
     return SourceExperiment(name, cards, events, depths, conditions, source, damage)
 
 
-def _checked(events: Events, source: write.Provenance) -> Events:
-    """The events without copies. Adds notes of the trace's faults."""
-    events, copies = text.without_copies(events)
+def _check(events: Events, spill: Path, source: write.Provenance) -> None:
+    """Leaves out copies of events. Adds notes of the trace's faults."""
+    copies = text.leave_out_copies(events, spill)
     source.remarks += [f"{events.others} lines of other events"] * bool(events.others)
     for number, fault in (
         (copies, f"{counted(copies, 'event')} of the trace came twice; the copies are left out"),
@@ -482,20 +489,17 @@ def _checked(events: Events, source: write.Provenance) -> Events:
         ),
     ):
         source.notes += [fault] * bool(number)
-    return events
 
 
-def _doubts(cards: Cards, rtt_ns: int) -> list[str]:
+def _doubts(cards: Cards, spill: Path, rtt_ns: int) -> list[str]:
     """Notes of the faults of postcards that have neither numbers nor the switch's time."""
-    columns, ends, notes = cards.columns, cards.addresses, []
-    times = columns["mono_ns"]
-    if (times[1:] < times[:-1]).any():
+    notes, last, in_order = [], None, True
+    for part in cards.parts("mono_ns"):
+        steps = np.diff(part["mono_ns"], prepend=part["mono_ns"][0] if last is None else last)
+        last, in_order = part["mono_ns"][-1], in_order and bool((steps >= 0).all())
+    if not in_order:
         notes.append("postcards were not in the order of their times")
-    content = {name: values for name, values in columns.items() if name not in ("mono_ns", "enqueue_switch_ns")}
-    content |= {"src_port": ends.src_port, "dst_port": ends.dst_port}
-    content |= {f"{name}_{half}": getattr(ends, name)[:, half] for name in ("src", "dst") for half in (0, 1)}
-    ages = pl.DataFrame(content | {"time": times}).sort("time").select(pl.col("time").diff().over(list(content)))
-    if again := int((ages["time"] < rtt_ns).sum()):  # TCP sends a segment again only after an RTT
+    if again := len(cards.again(spill, "mono_ns", rtt_ns)["row"]):  # TCP sends a segment again only after an RTT
         notes.append(f"{counted(again, 'postcard')} equal another of less than an RTT before: captured twice?")
     return notes
 
@@ -506,24 +510,24 @@ def _of_postcards(cards: Cards) -> dict[str, Any]:
     """
     if not cards.turn_ns:
         return {}
-    columns = cards.only(busiest(queue_keys(cards.columns))).columns
-    flags, (policy, threshold) = columns["flags"].astype(np.int64), (_most(columns[n]) for n in ("policy", "threshold"))
+    flags, longest, values = 0, 0, {name: Counter[int]() for name in ("policy", "threshold")}
+    for part in cards.queue().parts("flags", "packet_bytes", *values):
+        flags |= int(np.bitwise_or.reduce(part["flags"]))
+        longest = max(longest, int(part["packet_bytes"].max(initial=0)))
+        for name, counts in values.items():
+            distinct, times = np.unique(part[name], return_counts=True)
+            counts.update(dict(zip(distinct.tolist(), times.tolist(), strict=True)))
+    policy, threshold = (max(of, key=lambda value: (of[value], -value)) for of in values.values())
     modes = [mode for mode in WATCHED_MODES if wire.POLICY[POLICY_OF_MODE[mode]] == policy]
-    mode = modes[-1 if (flags & CARD["POSTCARD_CE_MARKED"]).any() else 0] if modes else None
-    mtu_bytes = max(int(columns["packet_bytes"].max()) - ETHERNET_BYTES, MTU_BYTES[0])
+    mode = modes[-1 if flags & CARD["POSTCARD_CE_MARKED"] else 0] if modes else None
+    mtu_bytes = max(longest - ETHERNET_BYTES, MTU_BYTES[0])
     result: dict[str, Any] = {"mode": mode, "mtu_bytes": mtu_bytes}
-    in_bytes = bool((flags & CARD["POSTCARD_BYTE_THRESHOLD"]).any())
+    in_bytes = bool(flags & CARD["POSTCARD_BYTE_THRESHOLD"])
     if threshold and not cards.unknown and not (in_bytes and mode == "ecn"):
         result["threshold_bytes" if in_bytes else "threshold_packets"] = threshold
         if in_bytes:
             result["threshold_packets"] = max(1, threshold // (mtu_bytes + ETHERNET_BYTES))
     return result
-
-
-def _most(values: np.ndarray) -> int:
-    """The most frequent value."""
-    distinct, counts = np.unique(values, return_counts=True)
-    return int(distinct[counts.argmax()])
 
 
 def _part_that_counts(asked: Asked, conditions: write.Conditions, config: Config, source: write.Provenance) -> None:
@@ -563,12 +567,13 @@ def _mode(text: str) -> str:
     return text
 
 
-def _on_one_axis(cards: dict[str, np.ndarray], turn_ns: int | None, events_ns: np.ndarray) -> list[str]:
+def _on_one_axis(cards: Cards, events: Events) -> list[str]:
     """Shifts postcards to the trace by whole turns of the switch's clock. Returns a note if the two do not overlap."""
-    if turn_ns:
-        apart = int(np.median(events_ns)) - int(np.median(cards["mono_ns"]))
-        cards["mono_ns"] += max((apart + turn_ns // 2) // turn_ns, 0) * turn_ns
-    cards_ns = cards["mono_ns"]
-    if events_ns.min() <= cards_ns.max() and cards_ns.min() <= events_ns.max():
+    (first, last, middle), (events_first, events_last, events_middle) = cards.times(), events.times()
+    if turn_ns := cards.turn_ns:
+        more = max((events_middle - middle + turn_ns // 2) // turn_ns, 0) * turn_ns
+        cards.shift(more)
+        first, last = first + more, last + more
+    if events_first <= last and first <= events_last:
         return []
     return ["postcards and trace have no time in common: they are of different clocks or runs, so the join is wrong"]

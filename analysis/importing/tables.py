@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT
 r"""Reads the published data set's tables from a directory of `<table>.csv` (as psql's \copy TABLE to FILE csv header
-writes it, gzipped or not) or `<table>.parquet`. Only the rows of one experiment are held in memory.
+writes it, gzipped or not) or `<table>.parquet`, some rows of one experiment at a time.
 """
 
 from __future__ import annotations
 
 import gzip
 import zlib
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from lib.terminal import one_line
 
 EXPERIMENTS, TRACES, POSTCARDS = "experiments", "traces", "postcard_traces"
 RETRANSMITS, HISTOGRAMS = "retransmits", "queue_depth_histograms"
+BATCH_ROWS = 1 << 16
 TABLES = (EXPERIMENTS, TRACES, POSTCARDS, RETRANSMITS, HISTOGRAMS)
 SUFFIXES = (".csv", ".csv.gz", ".parquet")
 
@@ -28,13 +30,13 @@ def are_in(directory: Path) -> bool:
     return directory.is_dir() and any((directory / f"{table}{end}").exists() for table in TABLES for end in SUFFIXES)
 
 
-def rows(directory: Path, table: str, experiment: str | None) -> tuple[pl.DataFrame, str] | None:
-    """The rows of an experiment (None: of all) as text, with the column `line`, and their file; None without such a
-    table. Raises InputError.
+def batches(directory: Path, table: str, experiment: str | None) -> Iterator[tuple[pl.DataFrame, str]]:
+    """The rows of an experiment (None: of all) as text, with the column `line`, some at a time, and their file; nothing
+    without such a table. Raises InputError.
     """
     paths = [path for end in SUFFIXES if (path := directory / f"{table}{end}").exists()]
     if not paths:
-        return None
+        return
     if len(paths) > 1:
         raise InputError(f"{directory}: has {table} as {' and '.join(p.name for p in paths)}; allowed: one of them")
     path, key = paths[0], "id" if table == EXPERIMENTS else "experiment_id"
@@ -49,7 +51,8 @@ def rows(directory: Path, table: str, experiment: str | None) -> tuple[pl.DataFr
             raise InputError(f"{path}: {table} has no column {key}; allowed: the published data set's tables")
         scan = scan.with_columns(pl.exclude(LINE).cast(pl.String))
         chosen = scan if experiment is None else scan.filter(pl.col(key) == experiment)
-        return chosen.collect(engine="streaming"), str(path)
+        for frame in chosen.collect_batches(chunk_size=BATCH_ROWS, maintain_order=True, lazy=True, engine="streaming"):
+            yield frame, str(path)
     except (OSError, EOFError, zlib.error, pl.exceptions.PolarsError) as error:
         allowed = "a Parquet file with the table's rows" if path.suffix == ".parquet" else r"the output of \copy"
         fault = one_line(str(error).partition("\n")[0])

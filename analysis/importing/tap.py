@@ -56,7 +56,6 @@ class Tap:
     name: str
     files: list[Path]
     packets: int = 0  # IP packets, as captured
-    ip_bytes: int = 0  # of these
     others: int = 0  # frames without IP
     tunnels: Counter[int] = field(default_factory=Counter)
     short: int = 0  # packets whose headers were cut by the snap length
@@ -143,7 +142,6 @@ class Tap:
             "ecn": records["tos"] & np.uint8(3),
         }
         self.packets += count
-        self.ip_bytes += int(part["ip_bytes"].sum(dtype=np.int64))
         return part
 
     def ready(self, parts: Iterable[Columns], mtu_bytes: int, rate_bps: int) -> Iterator[Columns]:
@@ -172,10 +170,6 @@ class Tap:
             self.twice += int(np.count_nonzero(copy))
             slab = rows_of(slab, ~copy) if copy.any() else slab
             yield slab | {"frame_bytes": slab["ip_bytes"] + np.uint32(ETHERNET_BYTES)}
-
-    def most_packets(self, mtu_bytes: int) -> int:
-        """As many as `ready` has at most: headers are at most half of each that it splits from a frame."""
-        return self.packets + 2 * self.ip_bytes // mtu_bytes
 
     def _split(self, part: Columns, mtu_bytes: int, rate_bps: int) -> Columns:
         """Splits TCP segments of more than the MTU. The capture has the time of the last; those before it came as fast

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from analysis.importing import tap_clocks, write
-from analysis.importing.fields import Addresses, Cards
+from analysis.importing.fields import Cards
 from analysis.importing.tap import HAS_TCP, SYN, TCP, UDP, Tap
 from analysis.importing.tap_clocks import ENDS, Clocks
 from analysis.importing.traffic import MOST_FLOWS, Traffic
@@ -24,7 +24,7 @@ from analysis.matching.depths import with_depths
 from analysis.matching.match import KEY, Limits, Matcher
 from analysis.matching.recorded import Watched, write_postcards
 from analysis.read.columns import ColumnFile, Columns, joined, rows_of, slabs
-from analysis.read.flows import WORDS, FlowTable
+from analysis.read.flows import FlowTable, flow_words
 from analysis.read.postcards import wire_bytes
 from analysis.read.switch_clock import MAX_DRIFT
 from lib.errors import InputError
@@ -166,12 +166,7 @@ def _key(flow: np.ndarray, seq: np.ndarray) -> np.ndarray:
 
 def _words(part: Columns, src: str, dst: str) -> np.ndarray:
     """The input of FlowTable.numbers, of the way from `src` to `dst`."""
-    words = np.empty((WORDS, len(part["ip_protocol"])), dtype=np.uint64)
-    for row, name in enumerate((f"{src}_addr_hi", f"{src}_addr_lo", f"{dst}_addr_hi", f"{dst}_addr_lo")):
-        words[row] = part[name]
-    ports = part[f"{src}_port"].astype(np.uint64) << np.uint64(16) | part[f"{dst}_port"]
-    words[4] = part["ip_protocol"].astype(np.uint64) << np.uint64(32) | ports
-    return words
+    return flow_words(part, part["ip_protocol"], src, dst)
 
 
 @dataclass
@@ -236,7 +231,7 @@ class TapsExperiment:
         )  # fmt: skip
         if not self.conditions.buffer_packets:
             self.source.remarks.append(f"buffer: {counted(deepest.buffer_packets, 'packet')}, the deepest queue")
-        unknown = Cards({}, Addresses(*np.empty((4, 0))), set(UNKNOWN_IF_RECORDED))
+        unknown = Cards([], set(UNKNOWN_IF_RECORDED))
         write.describe(directory, found, conditions, self.source, unknown, None, ["trace"], count, taps)
 
     def _matched(
@@ -263,7 +258,7 @@ class TapsExperiment:
             return (_comparable(slab, clocks.changed, has_options) for slab in near)
 
         matcher = Matcher(side(self.before, True), side(self.after, False), limits)
-        came, behind = (ColumnFile(directory, KINDS, tap.most_packets(mtu_bytes)) for tap in (self.before, self.after))
+        came, behind = (ColumnFile(directory, KINDS) for _ in range(2))
         for packets, alone in matcher:
             if alone:
                 alone = only(alone, clocks.covers("AFTER", alone["time_ns"]))

@@ -10,8 +10,10 @@ counted and left out. Any other malformed line is an error.
 from __future__ import annotations
 
 import gzip
-import io
 import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -19,16 +21,18 @@ import polars as pl
 
 from analysis.importing.fields import (
     LINE,
-    Addresses,
     Cards,
     Events,
+    InputColumn,
     addresses,
     hexadecimal,
     integer,
+    prefixed,
     seconds,
     text,
     typed,
 )
+from analysis.read.columns import ColumnFile, Columns
 from lib import regular
 from lib.errors import InputError
 from lib.terminal import one_line
@@ -45,6 +49,7 @@ TRACE_LINE = (
 )
 LOST_LINE = r"^CPU:\s*\d+ \[LOST (?:(\d+) )?EVENTS\]\s*$"  # without a number if the reader of the file `trace` was slow
 OVERRUN_LINE = r"^# entries-in-buffer/entries-written: (\d+)/(\d+)\s"  # the head of the file `trace`
+BLOCK_BYTES = 1 << 23  # of a log that are parsed at once
 MOST_UNPACKED = 100  # times the packed size; a trace shrinks to a tenth
 TRACE_FORM = "a line of trace_pipe: comm-pid [cpu] flags seconds: event: fields"
 CARD_FORM = "a line of the artifact's collector: seconds: postcard: name=value ..."
@@ -53,6 +58,7 @@ PROBE_FIELDS = {  # name in the trace -> name in wire/tcp_record.def
     "data_len": "data_bytes", "snd_nxt": "snd_nxt", "snd_una": "snd_una", "snd_cwnd": "cwnd_packets",
     "ssthresh": "ssthresh_packets", "snd_wnd": "snd_wnd_bytes", "rcv_wnd": "rcv_wnd_bytes", "srtt": "srtt_us",
 }  # fmt: skip
+RETRANSMIT_FIELDS = ("family", "sport", "dport", "saddr", "daddr", "saddrv6", "daddrv6")
 ALWAYS_KNOWN = {"mono_ns", "event", "src_port", "dst_port", "src_addr_hi", "src_addr_lo", "dst_addr_hi", "dst_addr_lo"}
 # Fields that the artifact's text logs and tables lack. The artifact's postcards have ingress_port, but the published
 # decoders lose its lowest bit.
@@ -64,26 +70,41 @@ CARDS_UNKNOWN = frozenset(
 )  # fmt: skip
 
 
-def lines(path: Path) -> tuple[pl.DataFrame, int]:
-    """Lines (columns `text`, and `line` from 1), and the number of incomplete lines left out. Raises InputError."""
-    try:
-        with regular.opened(path) as file:
-            data = file.read()
-        if data[:2] == GZIP_MAGIC:
-            with gzip.GzipFile(fileobj=io.BytesIO(data)) as packed:
-                data, most = packed.read(len(data) * MOST_UNPACKED + 1), len(data) * MOST_UNPACKED
-            if len(data) > most:
-                raise InputError(
-                    f"{path}: unpacks to more than {MOST_UNPACKED} times its size; allowed: a text log; unpack it first"
-                )
-    except OSError as error:
-        raise InputError(f"{path}: not readable: {one_line(error)}") from None
-    except (EOFError, zlib.error) as error:
-        raise InputError(f"{path}: damaged gzip: {error}; get the file again") from None
-    rows = data.decode("ascii", errors="replace").split("\n")
-    cut = int(bool(rows.pop()))
-    frame = pl.DataFrame({"text": rows}, schema={"text": pl.String}).with_row_index(LINE, offset=1)
-    return frame.filter(pl.col("text").str.strip_chars() != ""), cut
+@dataclass
+class Log:
+    """A text log, in blocks of lines. `cut` is known after `frames` was read to its end."""
+
+    path: Path
+    cut: int = 0  # incomplete lines at its end, which are left out
+
+    def frames(self) -> Iterator[pl.DataFrame]:
+        """Blocks of lines (columns `text`, and `line` from 1), the first of them empty. Raises InputError."""
+        line, rest, size = 1, b"", 0
+        try:
+            with regular.opened(self.path) as file:
+                is_packed, most = file.read(2) == GZIP_MAGIC, self.path.stat().st_size * MOST_UNPACKED
+                file.seek(0)
+                source = gzip.GzipFile(fileobj=file) if is_packed else file
+                for block in chain((b"",), iter(lambda: source.read(BLOCK_BYTES), b"")):
+                    size += len(block)
+                    if is_packed and size > most:
+                        raise InputError(
+                            f"{self.path}: unpacks to more than {MOST_UNPACKED} times its size; allowed: a text log; "
+                            "unpack it first"
+                        )
+                    if len(rest) > BLOCK_BYTES:
+                        raise InputError(f"{self.path}, line {line}: is longer than {BLOCK_BYTES} bytes")
+                    whole, newline, rest = (rest + block).rpartition(b"\n")
+                    rows = whole.decode("ascii", errors="replace").split("\n") if newline else []
+                    frame = pl.DataFrame({"text": rows}, schema={"text": pl.String})
+                    frame = frame.select(pl.int_range(line, line + pl.len(), dtype=pl.Int64).alias(LINE), "text")
+                    line += len(rows)
+                    yield frame.filter(pl.col("text").str.strip_chars() != "")
+        except OSError as error:
+            raise InputError(f"{self.path}: not readable: {one_line(error)}") from None
+        except (EOFError, zlib.error) as error:
+            raise InputError(f"{self.path}: damaged gzip: {error}; get the file again") from None
+        self.cut = int(bool(rest))
 
 
 def kind(path: Path) -> str | None:
@@ -102,41 +123,62 @@ def kind(path: Path) -> str | None:
     return None
 
 
-def read_trace(path: Path) -> Events:
+def read_trace(path: Path, directory: Path) -> Events:
     """All events tcp_probe and tcp_retransmit_skb of a trace; other events are counted. Raises InputError."""
-    frame, cut = lines(path)
-    is_comment = pl.col("text").str.starts_with("#")
-    heads = frame.filter(is_comment)["text"].str.extract_groups(OVERRUN_LINE).struct.unnest().drop_nulls()
-    overrun = sum(int(written) - int(kept) for kept, written in heads.iter_rows())
-    frame = frame.filter(~is_comment)
-    is_lost = frame["text"].str.contains(LOST_LINE)
-    lost = frame.filter(is_lost)["text"].str.extract(LOST_LINE, 1)
-    frame = frame.filter(~is_lost)
-    parts = pl.col("text").str.extract_groups(TRACE_LINE)
-    frame = frame.with_columns(parts.struct.unnest())
-    _refuse(frame, "event", str(path), TRACE_FORM)
-    probes = frame.filter(pl.col("event") == "tcp_probe")
-    resent = frame.filter(pl.col("event") == "tcp_retransmit_skb")
-    both = [_probes(probes, str(path)), _retransmits(resent, str(path))]
-    times = np.asarray(typed(frame, [seconds("time")], str(path))["time"])
-    return joined(both, lost=int(lost.cast(pl.Int64, strict=False).sum() or 0) + overrun, losses=lost.null_count(),
-                  cut=cut, others=len(frame) - len(probes) - len(resent),
-                  back_ns=-int(np.diff(times).min(initial=0)))  # fmt: skip
+    log, where = Log(path), str(path)
+    probes, resent = Probes(directory), ColumnFile(directory)
+    lost = losses = others = back_ns = 0
+    last = None
+    for frame in log.frames():
+        is_comment = pl.col("text").str.starts_with("#")
+        heads = frame.filter(is_comment)["text"].str.extract_groups(OVERRUN_LINE).struct.unnest().drop_nulls()
+        lost += sum(int(written) - int(kept) for kept, written in heads.iter_rows())
+        frame = frame.filter(~is_comment)
+        is_lost = frame["text"].str.contains(LOST_LINE)
+        numbers = frame.filter(is_lost)["text"].str.extract(LOST_LINE, 1)
+        lost, losses = lost + int(numbers.cast(pl.Int64, strict=False).sum() or 0), losses + numbers.null_count()
+        frame = frame.filter(~is_lost)
+        frame = frame.with_columns(pl.col("text").str.extract_groups(TRACE_LINE).struct.unnest())
+        _refuse(frame, "event", where, TRACE_FORM)
+        of_probes = frame.filter(pl.col("event") == "tcp_probe")
+        of_resent = frame.filter(pl.col("event") == "tcp_retransmit_skb")
+        others += len(frame) - len(of_probes) - len(of_resent)
+        probes.add(of_probes.with_columns(*map(_value, (*PROBE_FIELDS, "src", "dest", "sock_cookie"))), where)
+        resent.append(retransmits(of_resent.with_columns(*map(_value, RETRANSMIT_FIELDS)), where))
+        times = np.asarray(typed(frame, [seconds("time")], where)["time"])
+        if len(times):
+            back_ns = max(back_ns, -int(np.diff(times, prepend=times[0] if last is None else last).min()))
+            last = times[-1]
+    counts = {"lost": lost, "losses": losses, "others": others, "cut": log.cut, "back_ns": back_ns}
+    both = [probes.events(), retransmit_events(resent.columns())]
+    return joined(both, **counts)
 
 
-def _probes(frame: pl.DataFrame, where: str) -> Events:
-    names = [*PROBE_FIELDS, "src", "dest", "sock_cookie"]
-    frame = frame.with_columns(*(_value(name) for name in names))
-    return probes(frame, where)
+class Probes:
+    """Collects probe events from blocks of text columns with the names of the trace, and `time`."""
+
+    def __init__(self, directory: Path) -> None:
+        self._file = ColumnFile(directory)
+        self._is_hexadecimal: bool | None = None
+        self._has_cookie = True
+
+    def add(self, frame: pl.DataFrame, where: str) -> None:
+        """Raises InputError."""
+        if self._is_hexadecimal is None and len(frame) and "snd_nxt" in frame.columns:  # a table has decimal numbers
+            self._is_hexadecimal = frame.select(pl.col("snd_nxt").str.starts_with("0x").fill_null(True).all()).item()
+        columns = _probes(frame, where, integer if self._is_hexadecimal is False else prefixed)
+        self._has_cookie &= "socket_cookie" in columns
+        self._file.append({"socket_cookie": np.zeros(len(frame), dtype=np.uint64)} | columns)
+
+    def events(self) -> Events:
+        columns = self._file.columns()
+        if not self._has_cookie:
+            del columns["socket_cookie"]
+        known = ALWAYS_KNOWN | set(PROBE_FIELDS.values()) | ({"socket_cookie"} & columns.keys())
+        return Events([columns], {PROBE: known})
 
 
-def probes(frame: pl.DataFrame, where: str) -> Events:
-    """Probe events from text columns with the names of the trace, and `time`."""
-    has_numbers = len(frame) and "snd_nxt" in frame.columns
-    is_hexadecimal = (
-        frame.select(pl.col("snd_nxt").str.starts_with("0x").fill_null(True).all()).item() if has_numbers else True
-    )
-    number = hexadecimal if is_hexadecimal else integer  # a table has decimal numbers
+def _probes(frame: pl.DataFrame, where: str, number: Callable[[str, int], InputColumn]) -> Columns:
     values = typed(
         frame,
         [
@@ -150,10 +192,8 @@ def probes(frame: pl.DataFrame, where: str) -> Events:
     columns = {record_name: np.asarray(values[name]) for name, record_name in PROBE_FIELDS.items()}
     columns["mono_ns"] = np.asarray(values["time"])
     columns["event"] = np.full(len(frame), PROBE)
-    known = ALWAYS_KNOWN | set(PROBE_FIELDS.values())
     if "sock_cookie" in frame.columns and not frame["sock_cookie"].is_null().any():  # since Linux 5.0
         columns["socket_cookie"] = np.asarray(typed(frame, [hexadecimal("sock_cookie", 64)], where)["sock_cookie"])
-        known = known | {"socket_cookie"}
     columns["data_bytes"] = np.minimum(columns["data_bytes"], 0xFFFF)  # a GRO segment can be too long for 16 bits
     ends = []
     for name in ("src", "dest"):
@@ -165,18 +205,15 @@ def probes(frame: pl.DataFrame, where: str) -> Events:
         port = np.asarray(typed(parts.with_columns(frame[LINE]), [integer("port", 16)], where)["port"])
         ends.append((parts["address"], port))
     (src, src_port), (dst, dst_port) = ends
-    ends_ = addresses(src, dst, (src_port, dst_port), where, frame[LINE])
-    return Events(columns, ends_, {PROBE: known}, _digests(frame))
+    return columns | addresses(src, dst, (src_port, dst_port), where, frame[LINE]) | _digest(frame)
 
 
-def _retransmits(frame: pl.DataFrame, where: str) -> Events:
-    frame = frame.with_columns(
-        *(_value(name) for name in ("family", "sport", "dport", "saddr", "daddr", "saddrv6", "daddrv6"))
-    )
-    return retransmits(frame, where)
+def retransmit_events(columns: Columns) -> Events:
+    """From all rows of `retransmits`."""
+    return Events([columns], {RETRANSMIT: set(ALWAYS_KNOWN)})
 
 
-def retransmits(frame: pl.DataFrame, where: str) -> Events:
+def retransmits(frame: pl.DataFrame, where: str) -> Columns:
     """Retransmit events, without sequence numbers, from text columns with the names of the trace, and `time`."""
     for name in ("saddr", "daddr"):  # the IPv4 columns of IPv6 connections are zeros
         if {name, f"{name}v6"} <= set(frame.columns):
@@ -193,56 +230,57 @@ def retransmits(frame: pl.DataFrame, where: str) -> Events:
     columns = {"mono_ns": np.asarray(values["time"]), "event": np.full(len(frame), RETRANSMIT)}
     ports = (np.asarray(values["sport"]), np.asarray(values["dport"]))
     ends = addresses(pl.Series(values["saddr"]), pl.Series(values["daddr"]), ports, where, frame[LINE])
-    return Events(columns, ends, {RETRANSMIT: set(ALWAYS_KNOWN)}, _digests(frame))
+    return columns | ends | _digest(frame)
 
 
-def _digests(frame: pl.DataFrame) -> np.ndarray:
+def _digest(frame: pl.DataFrame) -> Columns:
     """A number for the content of each row, its line apart."""
-    return frame.select(pl.exclude(LINE)).hash_rows().to_numpy()
+    return {"digest": frame.select(pl.exclude(LINE)).hash_rows().to_numpy()}
 
 
 def joined(parts: list[Events], **counts: int) -> Events:
-    """Concatenates events. A column that a part lacks is 0 there, and unknown for all events of that kind."""
-    names = {name for part in parts for name in part.columns}
-    size = [len(part.columns["mono_ns"]) for part in parts]
-    columns = {
-        name: np.concatenate(
-            [part.columns.get(name, np.zeros(n, dtype=np.int64)) for part, n in zip(parts, size, strict=True)]
-        )
-        for name in names
-    }
+    """The events of all parts. A column that a part lacks is unknown for all events of that kind."""
     known: dict[int, set[str]] = {}
     for part in parts:
-        for event, names_known in part.known.items():
-            known[event] = known.get(event, names_known) & names_known
-    digests = np.concatenate([part.digests for part in parts])
-    return Events(columns, Addresses.joined([part.addresses for part in parts]), known, digests, **counts)
+        for event, names in part.known.items():
+            known[event] = known.get(event, names) & names
+    return Events([piece for part in parts for piece in part.pieces], known, **counts)
 
 
-def without_copies(events: Events) -> tuple[Events, int]:
-    """The events without copies, and the number of copies: a trace may have been saved twice. Equal retransmits alone
+def leave_out_copies(events: Events, directory: Path) -> int:
+    """Leaves out copies of events, and returns their number: a trace may have been saved twice. Equal retransmits alone
     are no copies: older kernels print several of one socket in one us alike.
     """
-    rows = np.sort(np.unique(events.digests, return_index=True)[1])
-    probes = events.columns["event"] == PROBE
-    if np.count_nonzero(probes[rows]) == np.count_nonzero(probes):
-        return events, 0
-    return events.only(rows), len(events.digests) - len(rows)
+    rows, first = events.again(directory, "mono_ns", 1)["row"], 0
+    for part in events.parts("event") if len(rows) else ():
+        last = first + len(part["event"])
+        if (part["event"][rows[slice(*np.searchsorted(rows, (first, last)))] - first] == PROBE).any():
+            events.leave_out(directory, rows)
+            return len(rows)
+        first = last
+    return 0
 
 
-def read_cards(path: Path) -> tuple[Cards, int]:
+def read_cards(path: Path, directory: Path) -> tuple[Cards, int]:
     """All postcards of a log, and the number of incomplete last lines (0 or 1). Raises InputError."""
-    frame, cut = lines(path)
-    frame = frame.with_columns(time=pl.col("text").str.extract(r"^(\d+\.\d+): postcard: ", 1), rest=pl.col("text"))
-    _refuse(frame, "time", str(path), CARD_FORM)
     names = (
         "ipv4_src_addr", "ipv4_dst_addr", "src_port", "dst_port", "seq_no", "ack_no", "queue_depth_cells",
         "was_dropped", "egress_port",
     )  # fmt: skip
-    return cards(frame.with_columns(*(_value(name) for name in names)), str(path)), cut
+    log, file = Log(path), ColumnFile(directory)
+    for frame in log.frames():
+        frame = frame.with_columns(time=pl.col("text").str.extract(r"^(\d+\.\d+): postcard: ", 1), rest=pl.col("text"))
+        _refuse(frame, "time", str(path), CARD_FORM)
+        file.append(card_columns(frame.with_columns(*map(_value, names)), str(path)))
+    return cards(file.columns()), log.cut
 
 
-def cards(frame: pl.DataFrame, where: str) -> Cards:
+def cards(columns: Columns) -> Cards:
+    """From all rows of `card_columns`."""
+    return Cards([columns], set(CARDS_UNKNOWN), TOFINO_CELL_BYTES)
+
+
+def card_columns(frame: pl.DataFrame, where: str) -> Columns:
     """Postcards from text columns with the names of the log, and `time`."""
     ipv4 = r"(?:\d{1,3}\.){3}\d{1,3}"
     if "was_dropped" in frame.columns:  # a boolean in some tables
@@ -271,7 +309,8 @@ def cards(frame: pl.DataFrame, where: str) -> Cards:
     }
     ports = (np.asarray(values["src_port"]), np.asarray(values["dst_port"]))
     ends = addresses(pl.Series(values["ipv4_src_addr"]), pl.Series(values["ipv4_dst_addr"]), ports, where, frame[LINE])
-    return Cards(columns, ends, set(CARDS_UNKNOWN), TOFINO_CELL_BYTES)
+    content = {name: values for name, values in (columns | ends).items() if not name.endswith("_ns")}
+    return columns | ends | {"digest": pl.DataFrame(content).hash_rows().to_numpy()}
 
 
 def _value(name: str) -> pl.Expr:

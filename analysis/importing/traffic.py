@@ -12,20 +12,22 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from analysis.importing.fields import Addresses, Cards, Events
+from analysis.importing.fields import Cards, Events
 from analysis.join.join import TCP_SYN
-from analysis.read.columns import slabs
-from analysis.read.flows import PROTOCOL_NUMBERS, WORDS, FiveTuple, Flows, FlowTable
+from analysis.read.flows import PROTOCOL_NUMBERS, FiveTuple, Flows, FlowTable, flow_words
 from lib.errors import InputError
 from lib.terminal import counted
 from wire import wire
 
 SSH = 22  # the artifact's hosts were controlled over the measured link
 CARRIERS = (PROTOCOL_NUMBERS["tcp"], PROTOCOL_NUMBERS["udp"])
-CARD, EVENT = wire.POSTCARD.const, wire.TCP_RECORD.const
+EVENT = wire.TCP_RECORD.const
 SYN_AND_FIN = 2  # sequence numbers that a flow without data takes
 INITIAL_WINDOW = 10  # packets (RFC 6928), Linux's default
 NO_THRESHOLD = 10**9  # packets; the slow start threshold of a new connection is 2^31 - 1
+ENDS = ("mono_ns", "src_addr_hi", "src_addr_lo", "dst_addr_hi", "dst_addr_lo", "src_port", "dst_port")
+CARD_COLUMNS = ("ip_protocol", "tcp_seq", "tcp_flags", "card_seq", "sojourn_ns", "packet_bytes")
+TRACE_COLUMNS = ("event", "snd_nxt", "cwnd_packets", "ssthresh_packets")
 MOST_FLOWS = 10_000  # as in the lab; the analysis takes about 10 kB for each
 MOST_OTHERS = 0.01  # share of the packets that may be of flows beyond the number asked for
 
@@ -44,14 +46,15 @@ class Traffic:
 def find(cards: Cards | None, events: Events | None, most: int | None) -> Traffic:
     """The traffic, of at most `most` flows. `cards` are those of one queue. Raises InputError for too many flows."""
     table = FlowTable()
-    parts = [(part, _numbers(part, table)) for part in (cards, events) if part and len(part.columns["mono_ns"])]
+    parts = [_Seen.read(part, table) for part in (cards, events) if part and part.rows]
     if not parts:
         return Traffic([], 0, 1)
     flows = table.tuples()
-    parts = [(part, np.minimum(numbers, len(flows))) for part, numbers in parts]  # the last: flows beyond MAX_FLOWS
-    counts = np.bincount(parts[0][1], minlength=len(flows))[: len(flows)]
+    for part in parts:
+        part.grow(len(flows) + 1)
+    counts = parts[0].by_flow["rows"][: len(flows)]
     present = np.flatnonzero((counts > 0) & _may_carry(flows))
-    sends = _sends(*parts[0], len(flows))[present]
+    sends = parts[0].sends(present)
     notes, remarks = [], []
     if not sends.any() and len(present):
         notes.append("no flow of the source sends data (sequence numbers stand still): it is a record of receivers")
@@ -71,19 +74,17 @@ def find(cards: Cards | None, events: Events | None, most: int | None) -> Traffi
             f"{others:.1%} of the packets or records are of flows beyond the {counted(len(chosen), 'flow')} asked for: "
             "goodput and windows are without them"
         )
-    rows = [_rows(part, numbers, chosen) for part, numbers in parts]
-    first = [part.columns["mono_ns"][of_part] for (part, _), of_part in zip(parts, rows, strict=True)]
-    last = [_arrivals(part)[of_part] for (part, _), of_part in zip(parts, rows, strict=True)]
-    begun = len(chosen) - int(np.logical_or.reduce([_begins(part, numbers, chosen) for part, numbers in parts]).sum())
+    begun = len(chosen) - int(np.logical_or.reduce([part.begins(chosen) for part in parts]).sum())
     if begun:
         notes.append(
             f"{begun} of {counted(len(chosen), 'flow')} may have begun before the source: WARMUP counts from the first "
             "packet or record in it"
         )
-    start = min(int(t.min()) for t in first if len(t))  # a source of few packets may have no later arrival
+    spans = [span for part in parts if (span := part.span(chosen))]
+    start = min(first for first, _ in spans)  # a source of few packets may have no later arrival
     return Traffic(
         sorted((flows[n] for n in chosen.tolist()), key=lambda f: (f.src_port, f.dst_port, f.src, f.dst)),
-        start, max(start, *(int(t.max()) for t in last if len(t))), notes, remarks,
+        start, max(start, *(last for _, last in spans)), notes, remarks,
     )  # fmt: skip
 
 
@@ -94,81 +95,101 @@ def _may_carry(flows: Flows) -> np.ndarray:
     return np.isin(rest >> np.uint64(32), CARRIERS) & (ports[0] != SSH) & (ports[1] != SSH)
 
 
-def _sends(part: Cards | Events, numbers: np.ndarray, flows: int) -> np.ndarray:
-    """Mask of the flows that send data, by flow number: those beside TCP, and those whose sequence numbers move."""
-    if isinstance(part, Cards):
-        rows, seq = _protocol(part) == PROTOCOL_NUMBERS["tcp"], part.columns["tcp_seq"]
-    else:
-        rows = part.columns["event"] == EVENT["TCP_EVENT_PROBE"]
-        seq = part.columns.get("snd_nxt", np.zeros(len(rows), dtype=np.int64))
-    result = np.ones(flows + 1, dtype=bool)
-    result[numbers[rows]] = False
-    first = np.zeros(flows + 1, dtype=np.uint32)
-    seq = seq.astype(np.uint32)
-    first[numbers[rows][::-1]] = seq[rows][::-1]  # NumPy keeps the last of several assignments
-    moves = np.abs((seq - first[numbers]).view(np.int32).astype(np.int64)) > SYN_AND_FIN
-    result[numbers[rows & moves]] = True
-    return result
+NEVER = np.iinfo(np.int64).max
+UNSEEN = {"rows": 0, "tcp": 0, "moves": 0, "seq": 0, "first_ns": NEVER, "begins": 0, "longest": -1, "start_ns": NEVER,
+          "end_ns": -NEVER}  # fmt: skip
 
 
-def _begins(part: Cards | Events, numbers: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-    """Mask of the chosen flows whose beginning the source has: their first packet is a SYN or the switch's first
-    packet; the window of their first record is that of a new connection.
-    """
-    columns = part.columns
-    order = np.argsort(columns["mono_ns"], kind="stable")
-    first = np.full(int(numbers.max()) + 1, -1)
-    first[numbers[order[::-1]]] = order[::-1]
-    rows = np.where(chosen < len(first), first[np.minimum(chosen, len(first) - 1)], -1)
-    if isinstance(part, Events):
-        starts = columns["event"] == EVENT["TCP_EVENT_PROBE"]
-        if starts.any():
-            starts &= columns["cwnd_packets"] <= INITIAL_WINDOW
-            starts &= columns["ssthresh_packets"] >= NO_THRESHOLD
-    elif "tcp_flags" in columns:
-        starts = (columns["tcp_flags"].astype(np.int64) & TCP_SYN) != 0
-        if not columns["card_seq"][order[0]]:  # the switch numbers its packets from 0
-            starts = np.ones(len(order), dtype=bool)
-    else:
-        starts = np.zeros(len(order), dtype=bool)
-    return (rows >= 0) & starts[np.maximum(rows, 0)]
+class _Seen:
+    """What one part of the source, postcards or trace, shows of each flow, by its number."""
 
+    def __init__(self) -> None:
+        self.by_flow = {name: np.zeros(0, dtype=np.int64) for name in UNSEEN}
+        self._first = NEVER, False  # when the part's first row came, and whether it is the switch's first packet
+        self._span = NEVER, -NEVER  # of all rows
 
-def _arrivals(part: Cards | Events) -> np.ndarray:
-    """Times of arrival at the queue if postcards have sojourns: packets that came later may still be in the queue, and
-    their postcards are not in the source.
-    """
-    times, sojourn = part.columns["mono_ns"], part.columns.get("sojourn_ns")
-    return times if sojourn is None else times - sojourn.astype(np.int64)
+    @classmethod
+    def read(cls, part: Cards | Events, table: FlowTable) -> _Seen:
+        """From all rows; new flows are added to the table."""
+        seen, is_trace = cls(), isinstance(part, Events)
+        names = TRACE_COLUMNS if is_trace else CARD_COLUMNS
+        has_numbers = isinstance(part, Cards) and "card_seq" not in part.unknown
+        for rows in part.parts(*ENDS, *names):
+            protocol = np.full(len(rows["mono_ns"]), PROTOCOL_NUMBERS["tcp"]) if is_trace else rows["ip_protocol"]
+            flow = table.numbers(flow_words(rows, protocol)).astype(np.int64)
+            seen.grow(len(table) + 1)  # the last: flows beyond MAX_FLOWS
+            if is_trace:
+                numbered = starts = rows["event"] == EVENT["TCP_EVENT_PROBE"]
+                seq = rows["snd_nxt"]
+                starts = starts & (rows["cwnd_packets"] <= INITIAL_WINDOW) & (rows["ssthresh_packets"] >= NO_THRESHOLD)
+            else:
+                numbered, seq = protocol == PROTOCOL_NUMBERS["tcp"], rows["tcp_seq"]
+                starts = rows["tcp_flags"].astype(np.int64) & TCP_SYN != 0
+            ns = rows["mono_ns"]
+            came = ns if is_trace else ns - rows["sojourn_ns"].astype(np.int64)
+            seen._numbers(flow[numbered], seq[numbered].astype(np.uint32))
+            order = np.argsort(ns, kind="stable")
+            if ns[order[0]] < seen._first[0]:
+                seen._first = int(ns[order[0]]), has_numbers and not rows["card_seq"][order[0]]
+            seen._starts(flow[order], ns[order], starts[order])
+            seen._times(flow, ns, came, np.zeros(len(ns), dtype=np.int64) if is_trace else rows["packet_bytes"])
+        return seen
 
+    def grow(self, flows: int) -> None:
+        for name, values in self.by_flow.items():
+            if (more := flows - len(values)) > 0:
+                self.by_flow[name] = np.append(values, np.full(max(more, len(values)), UNSEEN[name]))
 
-def _protocol(part: Cards | Events) -> np.ndarray:
-    """The IP protocol of each row; trace records are TCP."""
-    return part.columns.get("ip_protocol", np.full(len(part.addresses.src), PROTOCOL_NUMBERS["tcp"]))
+    def _numbers(self, flow: np.ndarray, seq: np.ndarray) -> None:
+        """Sequence numbers of packets of TCP: they move if they leave the flow's first by more than a SYN and a FIN."""
+        new = self.by_flow["tcp"][flow] == 0
+        self.by_flow["seq"][flow[new][::-1]] = seq[new][::-1]  # NumPy keeps the last of several assignments
+        self.by_flow["tcp"][flow] = 1
+        steps = (seq - self.by_flow["seq"][flow].astype(np.uint32)).view(np.int32).astype(np.int64)
+        self.by_flow["moves"][flow[np.abs(steps) > SYN_AND_FIN]] = 1
 
+    def _starts(self, flow: np.ndarray, ns: np.ndarray, starts: np.ndarray) -> None:
+        """Rows in the order of time: whether a flow's first is the beginning of a connection."""
+        known, first = np.unique(flow, return_index=True)
+        earlier = ns[first] < self.by_flow["first_ns"][known]
+        known, first = known[earlier], first[earlier]
+        self.by_flow["first_ns"][known], self.by_flow["begins"][known] = ns[first], starts[first]
 
-def _rows(part: Cards | Events, numbers: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-    """Mask of the traffic's rows; all rows if no flow was chosen."""
-    rows = np.isin(numbers, chosen) if len(chosen) else np.ones(len(numbers), dtype=bool)
-    packet_bytes = part.columns.get("packet_bytes")
-    if packet_bytes is None or not len(chosen) or not rows.any():
-        return rows
-    return rows & (packet_bytes == packet_bytes[rows].max())
+    def _times(self, flow: np.ndarray, ns: np.ndarray, came: np.ndarray, size: np.ndarray) -> None:
+        """First time and last arrival of each flow's longest packets, and of all packets: packets that came later may
+        still be in the queue, and their postcards are not in the source.
+        """
+        size = size.astype(np.int64)
+        longest, start, end = (self.by_flow[name] for name in ("longest", "start_ns", "end_ns"))
+        longer = flow[size > longest[flow]]
+        start[longer], end[longer] = NEVER, -NEVER
+        np.maximum.at(longest, flow, size)
+        np.add.at(self.by_flow["rows"], flow, 1)
+        full = size == longest[flow]
+        np.minimum.at(start, flow[full], ns[full])
+        np.maximum.at(end, flow[full], came[full])
+        self._span = min(self._span[0], int(ns.min())), max(self._span[1], int(came.max()))
 
+    def sends(self, flows: np.ndarray) -> np.ndarray:
+        """Mask of the flows that send data: those beside TCP, and those whose sequence numbers move."""
+        return (self.by_flow["tcp"][flows] == 0) | (self.by_flow["moves"][flows] > 0)
 
-def _numbers(part: Cards | Events, table: FlowTable) -> np.ndarray:
-    """The flow number of each row; new flows are added to the table."""
-    protocol = _protocol(part)
-    return np.concatenate(
-        [table.numbers(_words(part.addresses.only(rows), protocol[rows])) for rows in slabs(len(protocol))]
-    )
+    def begins(self, flows: np.ndarray) -> np.ndarray:
+        """Mask of the flows whose beginning the part has: their first packet is a SYN or comes after the switch's first
+        packet; the window of their first record is that of a new connection.
+        """
+        return (self.by_flow["rows"][flows] > 0) & (self._first[1] | (self.by_flow["begins"][flows] > 0))
 
-
-def _words(ends: Addresses, protocol: np.ndarray) -> np.ndarray:
-    """The input of FlowTable.numbers."""
-    words = np.zeros((WORDS, len(ends.src)), dtype=np.uint64)
-    words[0], words[1] = ends.src.T
-    words[2], words[3] = ends.dst.T
-    ports = (ends.src_port.astype(np.uint64), ends.dst_port.astype(np.uint64))
-    words[4] = protocol.astype(np.uint64) << np.uint64(32) | ports[0] << np.uint64(16) | ports[1]
-    return words
+    def span(self, flows: np.ndarray) -> tuple[int, int] | None:
+        """First time and last arrival of the longest packets of these flows, None without any; of all packets if no
+        flow is given.
+        """
+        if not len(flows):
+            return self._span
+        flows = flows[self.by_flow["rows"][flows] > 0]
+        flows = flows[self.by_flow["longest"][flows] == self.by_flow["longest"][flows].max(initial=0)]
+        return (
+            (int(self.by_flow["start_ns"][flows].min()), int(self.by_flow["end_ns"][flows].max()))
+            if len(flows)
+            else None
+        )

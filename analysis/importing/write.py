@@ -11,18 +11,18 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import yaml
 
 from analysis.arithmetic.unwrap import SWITCH_TIME_BITS
 from analysis.importing import traffic
-from analysis.importing.fields import Addresses, Cards, Depths, Events
-from analysis.read.columns import slabs
+from analysis.importing.fields import Cards, Depths, Events, Rows
+from analysis.read.columns import Columns, in_slabs
 from analysis.read.flows import PROTOCOL_NAMES, FiveTuple, address_text
 from analysis.read.imported import DEPTHS_FILE
-from analysis.read.postcards import admitted, busiest, queue_keys
+from analysis.read.postcards import admitted
 from lib import regular
 from lib.errors import InputError
 from lib.frames import wire_bytes_of_ip
@@ -34,7 +34,6 @@ from runs.names import ENVIRONMENT, POSTCARDS_FILE, SPEC_FILE, TCP_FILE
 from wire import wire
 
 ROWS_PER_BLOCK = 5_000  # a block has room for so many postcards or trace records
-P = TypeVar("P", Cards, Events)
 TURN = 1 << SWITCH_TIME_BITS
 MOST_RTTS = 10_000_000  # limit of the measurement window: 3 h at 1 ms
 LEAST_RTTS, MOST_RTTS_PER_ROW = 100_000, 10  # a smaller limit for a small source
@@ -92,17 +91,18 @@ def write(
     version = wire.POSTCARD.const["POSTCARD_VERSION"]
     _write_raw(directory / POSTCARDS_FILE, cards, _stored_cards, "BLOCK_POSTCARDS", version)
     version = wire.TCP_RECORD.const["TCP_RECORD_VERSION"]
-    _write_raw(directory / TCP_FILE, events, _stored_events, "BLOCK_TCP", version)
+    known = events.known if events else {}
+    _write_raw(directory / TCP_FILE, events, lambda rows: _stored_events(rows, known), "BLOCK_TCP", version)
     if depths is not None:
         depths.rows.write_csv(directory / DEPTHS_FILE)
-    queue = cards and cards.only(busiest(queue_keys(cards.columns)))
+    queue = cards and cards.queue()
     found = traffic.find(queue, events, conditions.flows)
     source.notes += found.notes
     source.remarks += found.remarks
     has_depths = depths or (cards and "depth_packets" not in cards.unknown)
     has = {"postcards": cards, "trace": events, "depths": has_depths, "times": cards or events}
     lacks = [name for name, there in has.items() if not there]
-    rows = sum(len(part.columns["mono_ns"]) for part in (cards, events) if part)
+    rows = sum(part.rows for part in (cards, events) if part)
     describe(directory, found, conditions, source, queue, depths, lacks, rows)
 
 
@@ -198,12 +198,16 @@ def _check_length(spec: Experiment, span_ns: int, rows: int) -> None:
 def _deepest(cards: Cards | None, depths: Depths | None, mtu_bytes: int) -> int:
     if depths is not None:
         return round(float(depths.packets[depths.counts > 0].max(initial=0)))
-    if cards is None or not len(cards.columns["mono_ns"]):
+    if cards is None:
         return 1
+    names = ("depth_cells", "depth_packets", "flags")
     if cards.cell_bytes:
-        return round(int(cards.columns["depth_cells"].max()) * cards.cell_bytes / mtu_bytes)
+        cells = max((int(part["depth_cells"].max(initial=0)) for part in cards.parts(*names)), default=0)
+        return round(cells * cards.cell_bytes / mtu_bytes)
     # An admitted packet adds itself to the depth that it found. A queue that drops at its limit admitted one below it.
-    return int(cards.columns["depth_packets"][admitted(cards.columns)].max(initial=0)) + 1
+    return (
+        max((int(part["depth_packets"][admitted(part)].max(initial=0)) for part in cards.parts(*names)), default=0) + 1
+    )
 
 
 def _flow(number: int, flow: FiveTuple, cc: str) -> dict[str, Any]:
@@ -215,55 +219,40 @@ def _flow(number: int, flow: FiveTuple, cc: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _stored_cards(cards: Cards) -> np.ndarray:
-    rows = np.zeros(len(cards.columns["mono_ns"]), dtype=wire.STORED_POSTCARD)
-    rows["version"] = wire.POSTCARD.const["POSTCARD_VERSION"]
-    rows["rx_mono_ns"] = cards.columns["mono_ns"]
-    for name, values in cards.columns.items():
-        if name == "mono_ns":
-            continue
-        if rows.dtype[name].subdtype is None:
-            rows[name] = values
-        else:  # 48 bits
+def _stored_cards(columns: Columns) -> np.ndarray:
+    rows = np.zeros(len(columns["mono_ns"]), dtype=wire.STORED_POSTCARD)
+    rows["version"], rows["rx_mono_ns"] = wire.POSTCARD.const["POSTCARD_VERSION"], columns["mono_ns"]
+    for name in rows.dtype.names or ():
+        if name.endswith("_addr"):
+            halves = np.column_stack([columns[f"{name}_{half}"] for half in ("hi", "lo")])
+            rows[name] = halves.astype(">u8").view(np.uint8).reshape(-1, 16)
+        elif name in columns and rows.dtype[name].subdtype is None:
+            rows[name] = columns[name]
+        elif name in columns:  # 48 bits
             count = rows.dtype[name].shape[0]
-            rows[name] = np.ascontiguousarray(values, dtype=">u8").view(np.uint8).reshape(-1, 8)[:, 8 - count :]
-    for name in ("src", "dst"):
-        rows[f"{name}_addr"] = (
-            np.ascontiguousarray(getattr(cards.addresses, name), dtype=">u8").view(np.uint8).reshape(-1, 16)
-        )
-    _ports(rows, cards.addresses)
+            rows[name] = columns[name].astype(">u8").view(np.uint8).reshape(-1, 8)[:, 8 - count :]
     return rows
 
 
-def _stored_events(events: Events) -> np.ndarray:
-    rows = np.zeros(len(events.columns["mono_ns"]), dtype=wire.STORED_TCP_RECORD)
-    for name, values in events.columns.items():
-        rows[name] = values
-    for name in ("src", "dst"):
-        rows[f"{name}_addr_hi"], rows[f"{name}_addr_lo"] = getattr(events.addresses, name).T
-    _ports(rows, events.addresses)
-    for event, known in events.known.items():
+def _stored_events(columns: Columns, known: dict[int, set[str]]) -> np.ndarray:
+    rows = np.zeros(len(columns["mono_ns"]), dtype=wire.STORED_TCP_RECORD)
+    for name in columns.keys() & set(rows.dtype.names or ()):
+        rows[name] = columns[name]
+    for event, names in known.items():
         unknown = sum(
-            1 << bit for bit, (name, _) in enumerate(wire.TCP_RECORD.fields) if name not in known | {"unknown_fields"}
+            1 << bit for bit, (name, _) in enumerate(wire.TCP_RECORD.fields) if name not in names | {"unknown_fields"}
         )
         rows["unknown_fields"][rows["event"] == event] = unknown
     return rows
 
 
-def _ports(rows: np.ndarray, ends: Addresses) -> None:
-    rows["src_port"], rows["dst_port"] = ends.src_port, ends.dst_port
-
-
-def _write_raw(path: Path, part: P | None, stored: Callable[[P], np.ndarray], kind: str, version: int) -> None:
+def _write_raw(path: Path, part: Rows | None, stored: Callable[[Columns], np.ndarray], kind: str, version: int) -> None:
     """Writes the rows of a part, block by block; an empty file without a part."""
-    if part is None:
-        path.touch()
-        return
     with path.open("wb") as file:
-        for block in slabs(len(part.columns["mono_ns"]), ROWS_PER_BLOCK):
-            rows = stored(part.only(block))
+        first = 0
+        for block in in_slabs(part.parts(), ROWS_PER_BLOCK) if part else ():
+            rows = stored(block)
             file.write(
-                wire.encode_block(
-                    wire.BLOCK.const[kind], version, rows.itemsize, rows.tobytes(), first_record=block.start
-                )
+                wire.encode_block(wire.BLOCK.const[kind], version, rows.itemsize, rows.tobytes(), first_record=first)
             )
+            first += len(rows)

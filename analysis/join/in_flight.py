@@ -50,7 +50,7 @@ def in_flight(run: Run, largest_payload: np.ndarray) -> InFlight:
     ip_bytes = np.where(np.append(run.flows.is_ipv4, True), IPV4_BYTES, IPV6_BYTES)
     assumed = run.experiment.mtu_bytes - ip_bytes - TCP_BYTES - TIMESTAMP_OPTION_BYTES
     of_flow = np.where(largest_payload > 0, largest_payload, assumed)
-    file = ColumnFile(run.directory, {"packets": np.dtype(np.int32)}, len(run.tcp["flow"]))
+    file = ColumnFile(run.directory, {"packets": np.dtype(np.int32)})
     for part in parts(run.tcp, *NAMES):
         mss = np.where(known(part, "mss_bytes"), part["mss_bytes"], of_flow[part["flow"]])
         outstanding = -(-(part["snd_nxt"] - part["snd_una"]).astype(np.int64) // np.maximum(mss, 1))

@@ -117,7 +117,7 @@ def join(run: Run, queue: Columns) -> tuple[Segments, InFlight]:
         acks = part.start + np.flatnonzero(_acks(rows_of(run.tcp, part)))
         last_ack_row[run.tcp["flow"][acks]] = acks  # NumPy keeps the last of several assignments to one flow
     header = headers.result(np.append(run.flows.is_ipv4, True))
-    file = ColumnFile(run.directory, {name: np.dtype(kind) for name, kind in COLUMNS.items()}, len(queue["flags"]))
+    file = ColumnFile(run.directory, {name: np.dtype(kind) for name, kind in COLUMNS.items()})
     joined = _Join(file, header, first, headers.seen, last_ack_row)
     for packets, records in time_slabs(queue["enqueue_mono_ns"], run.tcp["mono_ns"]):
         joined.add(_tcp_cards(queue, packets, *CARD_COLUMNS), packets.start, rows_of(run.tcp, records), records.start)

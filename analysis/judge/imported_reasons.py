@@ -56,7 +56,7 @@ def _hole_reasons(run: Run, queue: Columns) -> list[str]:
     """One line each for bytes of the flows that never come to the queue, or later than reordering explains: every byte
     of a flow goes through the queue.
     """
-    file = ColumnFile(run.directory, {"byte": np.dtype(np.int64), "came_ns": np.dtype(np.int64)}, len(queue["flow"]))
+    file = ColumnFile(run.directory, {"byte": np.dtype(np.int64), "came_ns": np.dtype(np.int64)})
     unwrapped, counts = Unwrapped(len(run.flows) + 1), of_experiment(run)
     for cards in parts(queue, "flow", "flags", "packet_bytes", "tcp_seq", "enqueue_mono_ns"):
         data = rows_of(cards, counts[cards["flow"]] & has_data(cards))

@@ -41,7 +41,7 @@ def _numbering(directory: Path, postcards: Columns) -> tuple[int, int]:
     for kind, seq in _numbers(postcards):
         count, low, high = numbers.get(kind, (0, int(seq[0]), int(seq[0])))
         numbers[kind] = count + len(seq), min(low, int(seq.min())), max(high, int(seq.max()))
-    file = ColumnFile(directory, {"seq": np.dtype(np.int64)}, len(postcards["card_seq"]))
+    file = ColumnFile(directory, {"seq": np.dtype(np.int64)})
     file.rows = len(postcards["card_seq"])
     columns, rows, above, places = file.columns(), 0, 0, dict[int, list[int]]()
     for kind, (count, low, high) in numbers.items():  # each begins one above the one before: no gap

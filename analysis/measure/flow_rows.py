@@ -104,7 +104,7 @@ def _of_trace(run: Run, windows: WindowSeries, window: Window) -> dict[str, Valu
 def _packet_rtts(run: Run, queue: Columns, segments: Segments, window: Window) -> Values:
     """Median time in us from a packet's arrival at the queue to the ACK that covered the packet, by flow number."""
     inside = arrivals_in(queue, window.start_ns, window.end_ns)
-    file = ColumnFile(run.directory, {"of_flow": np.dtype(np.int64)}, len(segments.rows))
+    file = ColumnFile(run.directory, {"of_flow": np.dtype(np.int64)})
     counts = np.zeros(len(run.flows) + 1, dtype=np.int64)
     for part in slabs(len(segments.rows)):
         rows, ack = segments.rows[part], segments.ack_row[part]

@@ -27,7 +27,7 @@ from analysis.read.link_loss import NAME as LINK_LOST
 from analysis.read.link_loss import delivered
 from analysis.read.link_rate import LinkRate
 from analysis.read.load import Run
-from analysis.read.postcards import NEVER_NS, admissions, admitted, dropped, has_data, queue_keys
+from analysis.read.postcards import NEVER_NS, admissions, admitted, busiest, dropped, has_data, queue_keys
 from analysis.read.raw import Columns
 from lib.frames import (
     ETHERNET_BYTES,
@@ -136,17 +136,14 @@ def bottleneck(run: Run) -> tuple[int | None, Columns]:
     switch.json names; without such a name, of all queues.
     """
     postcards, port = run.postcards, run.documents.switch.bottleneck_port
-    counts: dict[int, int] = {}
-    for part in slabs(len(postcards["flags"])):
-        cards = rows_of(postcards, part)
-        of_port = slice(None) if port is None else cards["egress_port"] == port
-        for key, count in zip(*np.unique(_queue_keys(run, cards)[of_port], return_counts=True), strict=True):
-            counts[int(key)] = counts.get(int(key), 0) + int(count)
-    chosen = max(counts, key=lambda key: (counts[key], -key), default=0)
+    chosen, counts = busiest(
+        _queue_keys(run, cards)[slice(None) if port is None else cards["egress_port"] == port]
+        for cards in parts(postcards, "egress_port", *(name for name in ("switch_id", "queue_id") if name in postcards))
+    )
     if counts.get(chosen, 0) == len(postcards["flags"]):
         queue = postcards
     else:
-        file = ColumnFile(run.directory, kinds(postcards), counts.get(chosen, 0))
+        file = ColumnFile(run.directory, kinds(postcards))
         for part in slabs(len(postcards["flags"])):
             cards = rows_of(postcards, part)
             of_queue = _queue_keys(run, cards) == chosen
@@ -185,7 +182,7 @@ class LinkUsage:
 
     def __init__(self, queue: Columns, rate: LinkRate, directory: Path | None = None) -> None:
         place = directory or Path(tempfile.gettempdir())
-        file = ColumnFile(place, {"departure_ns": np.dtype(np.int64), "bytes": np.dtype(np.int64)}, len(queue["flags"]))
+        file = ColumnFile(place, {"departure_ns": np.dtype(np.int64), "bytes": np.dtype(np.int64)})
         for cards in admissions(queue, "packet_bytes"):
             sent = rows_of(cards, ~dropped(cards))
             file.append({"departure_ns": sent["left_ns"], "bytes": rate.link_bytes(sent["packet_bytes"])})
@@ -427,7 +424,7 @@ def goodput(run: Run, queue: Columns, segments: Segments, window: Window) -> Goo
     names = {"departure_ns": np.dtype(np.int64), "payload_bytes": np.dtype(np.int64), "flow": queue["flow"].dtype}
     beside = of_datagrams(run) & bool(run.experiment.datagrams and not run.experiment.open_loop)
     headers = np.append(np.where(run.flows.is_ipv4, IPV4_BYTES, IPV6_BYTES), 0) + ETHERNET_BYTES + UDP_BYTES
-    file = ColumnFile(run.directory, names, len(queue["flow"]))
+    file = ColumnFile(run.directory, names)
 
     def useful() -> Iterator[Columns]:
         at = 0
@@ -531,7 +528,7 @@ def window_series(run: Run, in_flight: InFlight) -> WindowSeries:
         last[part["flow"]] = np.arange(at, at + len(part["flow"]))  # NumPy keeps the last of several assignments
         at += len(part["flow"])
     types = SERIES | dict.fromkeys((*SUMS, "mono_ns"), np.int64) | {"flow": tcp["flow"].dtype}
-    file = ColumnFile(run.directory, {name: np.dtype(kind) for name, kind in types.items()}, at)
+    file = ColumnFile(run.directory, {name: np.dtype(kind) for name, kind in types.items()})
     latest, ended = {name: np.zeros(size + 1, dtype=np.int64) for name in SUMS}, last[of_groups_with_stop(run)]
     for part in records(*tcp):
         groups = Groups.of(part["flow"])

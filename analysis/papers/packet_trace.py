@@ -14,7 +14,7 @@ from analysis.figures.steps import queue_steps, value_steps
 from analysis.join.in_flight import PACKETS_OUT
 from analysis.measure.loss import AFTERMATH_RTTS
 from analysis.papers.paper_runs import PaperRun
-from analysis.read.columns import ColumnFile, Columns, kinds
+from analysis.read.columns import Columns, filed
 from analysis.theory.single_flow import bdp_packets
 from controlplane.policy import EGRESS_MODES
 from wire import wire
@@ -97,14 +97,7 @@ class PacketTrace:
 
     def _spilled(self, table: str, columns_of: Callable[[pl.DataFrame], Columns], *names: str) -> Columns:
         """Columns, in a file, that are made of these columns of a table, slab by slab."""
-        rows = sum(len(slab) for slab in self.run.slabs(table, "flow"))
-        file: ColumnFile | None = None
-        for slab in self.run.slabs(table, *names):
-            columns = columns_of(slab)
-            file = file or ColumnFile(self.run.directory, kinds(columns), rows)
-            file.append(columns)
-        assert file is not None
-        return file.columns()
+        return filed(self.run.directory, map(columns_of, self.run.slabs(table, *names)))
 
     @cached_property
     def _largest(self) -> pl.DataFrame:

@@ -18,6 +18,7 @@ from typing import IO, Any, cast
 import numpy as np
 
 SLAB_ROWS = 1 << 18  # a slab of postcards takes about 20 MB
+GROUP_ROWS = 1 << 18  # in a file, each column of so many rows is one stretch of bytes
 STEP = 1 << 14  # rows between two that a search looks at first
 NEAR_STEPS = 4  # so many are read at once
 HELD_ROWS = 1 << 17  # after a read of fewer rows so many stay in memory: the next read is often of the same
@@ -27,8 +28,9 @@ Columns = dict[str, np.ndarray]  # or Column, which acts like an array
 class Column(np.lib.mixins.NDArrayOperatorsMixin):
     """One column of a file."""
 
-    def __init__(self, file: IO[bytes], offset: int, dtype: np.dtype, rows: int) -> None:
-        self._file, self._offset, self._rows = file, offset, rows
+    def __init__(self, file: IO[bytes], before: int, dtype: np.dtype, row_bytes: int, rows: int) -> None:
+        """`before`: bytes of a row before this column."""
+        self._file, self._before, self._row_bytes, self._rows = file, before, row_bytes, rows
         self.dtype, self.shape = dtype, (rows,)
         self._every: np.ndarray | None = None  # each STEP-th row
         self._held = 0, np.empty(0, dtype)  # the rows of the last small read, from the first of them on
@@ -75,11 +77,12 @@ class Column(np.lib.mixins.NDArrayOperatorsMixin):
     def write(self, first: int, values: np.ndarray) -> None:
         """Writes rows from `first` on. Raises OSError, for example if the disk is full."""
         self._every, self._held = None, (0, np.empty(0, self.dtype))
-        data = np.ascontiguousarray(values, dtype=self.dtype).view(np.uint8).data
-        at = self._offset + first * self.dtype.itemsize
-        while len(data):
-            written = os.pwrite(self._file.fileno(), data, at)
-            data, at = data[written:], at + written
+        rows = np.ascontiguousarray(values, dtype=self.dtype)
+        for part, at in self._places(first, first + len(rows)):
+            data = rows[part].view(np.uint8).data
+            while len(data):
+                written = os.pwrite(self._file.fileno(), data, at)
+                data, at = data[written:], at + written
 
     def __setitem__(self, rows: np.ndarray, values: Any) -> None:
         """Writes single rows, or those of a mask. Not through a map, where a full disk would end the process."""
@@ -102,13 +105,21 @@ class Column(np.lib.mixins.NDArrayOperatorsMixin):
 
     def _from_file(self, first: int, last: int) -> np.ndarray:
         result = np.empty(max(last - first, 0), dtype=self.dtype)
-        data, at = result.view(np.uint8).data, self._offset + first * self.dtype.itemsize
-        while len(data):
-            read = os.preadv(self._file.fileno(), [data], at)
-            if not read:
-                raise OSError(f"a file of columns ends at byte {at}")
-            data, at = data[read:], at + read
+        for part, at in self._places(first, last):
+            data = result[part].view(np.uint8).data
+            while len(data):
+                read = os.preadv(self._file.fileno(), [data], at)
+                if not read:
+                    raise OSError(f"a file of columns ends at byte {at}")
+                data, at = data[read:], at + read
         return result
+
+    def _places(self, first: int, last: int) -> Iterator[tuple[slice, int]]:
+        """Where these rows are in the file: groups of GROUP_ROWS rows have their columns one after the other."""
+        for begin in range(first // GROUP_ROWS * GROUP_ROWS, last, GROUP_ROWS):
+            start, stop = max(first, begin), min(last, begin + GROUP_ROWS)
+            at = begin * self._row_bytes + GROUP_ROWS * self._before + (start - begin) * self.dtype.itemsize
+            yield slice(start - first, stop - first), at
 
     def _taken(self, rows: np.ndarray) -> np.ndarray:
         """Single rows, in any order."""
@@ -134,37 +145,43 @@ def _near(numbers: np.ndarray, apart: int) -> Iterator[tuple[int, int, np.ndarra
 
 
 class ColumnFile:
-    """Columns that grow at their ends, up to `capacity` rows, in a file that vanishes with them. The file is in
-    `directory`, or where temporary files are if `directory` cannot be written to. Raises OSError, for example if the
-    disk is full.
+    """Columns that grow at their ends, in a file that vanishes with them. The file is in `directory`, or where
+    temporary files are if `directory` cannot be written to. Raises OSError, for example if the disk is full.
     """
 
-    def __init__(self, directory: Path, kinds: Mapping[str, np.dtype], capacity: int) -> None:
+    def __init__(self, directory: Path, kinds: Mapping[str, np.dtype] | None = None) -> None:
+        """Without `kinds` the columns are those of the first rows."""
         place = directory if os.access(directory, os.W_OK) else None
         self._file: IO[bytes] = tempfile.TemporaryFile(dir=place)  # noqa: SIM115 (the columns close it)
-        self._kinds, self._capacity, self.rows = dict(kinds), capacity, 0
+        self._kinds, self.rows = dict(kinds or {}), 0
 
     def columns(self) -> Columns:
         """All rows so far."""
-        result, offset = {}, 0
+        result, before, row_bytes = {}, 0, sum(kind.itemsize for kind in self._kinds.values())
         for name, kind in self._kinds.items():
-            result[name] = cast(np.ndarray, Column(self._file, offset, kind, self.rows))
-            offset += self._capacity * kind.itemsize
+            result[name] = cast(np.ndarray, Column(self._file, before, kind, row_bytes, self.rows))
+            before += kind.itemsize
         return result
 
     def append(self, columns: Columns) -> None:
         """Adds rows; a value of each column."""
-        first = self.rows
+        self._kinds, first = self._kinds or kinds(columns), self.rows
         self.rows += len(next(iter(columns.values())))
-        if self.rows > self._capacity:  # they would lie in the next column
-            raise ValueError(f"a file of columns for {self._capacity} rows got {self.rows}")
         for name, column in self.columns().items():
             cast(Column, column).write(first, columns[name])
 
 
+def filed(directory: Path, parts: Iterable[Columns]) -> Columns:
+    """The rows of parts, of which there is at least one, as columns of a new file."""
+    file = ColumnFile(directory)
+    for part in parts:
+        file.append(part)
+    return file.columns()
+
+
 def sums_before(column: np.ndarray, directory: Path) -> np.ndarray:
     """For each row the sum (int64) of the rows before it, and last the sum of all."""
-    file = ColumnFile(directory, {"sum": np.dtype(np.int64)}, len(column) + 1)
+    file = ColumnFile(directory, {"sum": np.dtype(np.int64)})
     total = 0
     file.append({"sum": np.zeros(1, dtype=np.int64)})
     for rows in slabs(len(column)):
@@ -200,18 +217,19 @@ def parts(columns: Columns, *names: str, rows: slice = slice(None)) -> Iterator[
         yield {name: columns[name][part] for name in names}
 
 
-def in_slabs(parts: Iterable[Columns]) -> Iterator[Columns]:
-    """The rows of parts, of which there is at least one, in slabs of SLAB_ROWS; the last slab has the rest."""
+def in_slabs(parts: Iterable[Columns], most: int = 0) -> Iterator[Columns]:
+    """The rows of parts in slabs of `most` rows (0: SLAB_ROWS); the last slab has the rest."""
     waiting: list[Columns] = []
-    rows = 0  # of these; a slow run has thousands of parts of a few rows
+    rows, most = 0, most or SLAB_ROWS  # rows of these; a slow run has thousands of parts of a few rows
     for part in parts:
         waiting.append(part)
         rows += len(next(iter(part.values())))
-        while rows > SLAB_ROWS:
-            whole = joined(*waiting)
-            yield rows_of(whole, slice(SLAB_ROWS))
-            waiting, rows = [rows_of(whole, slice(SLAB_ROWS, None))], rows - SLAB_ROWS
-    yield joined(*waiting)
+        if rows > most:
+            whole, ready = joined(*waiting), (rows - 1) // most * most
+            yield from (rows_of(whole, slab) for slab in slabs(ready, most))
+            waiting, rows = [rows_of(whole, slice(ready, None))], rows - ready
+    if waiting:
+        yield joined(*waiting)
 
 
 def in_order(parts: Iterable[Columns], by: str, bound: str, then: str | None = None) -> Iterator[Columns]:
@@ -315,13 +333,12 @@ def _merged(directory: Path, columns: Columns, pieces: list[slice], by: str, the
     """The rows of sorted pieces in order, in a new file: at a time those between two times, of all pieces. Of rows with
     one time, without `then`, those of one piece: any number of rows may have it.
     """
-    rows = pieces[-1].stop - pieces[0].start
     step = max(SLAB_ROWS // (4 * len(pieces)), 1)  # so that rows between two samples add a quarter of a slab at most
     samples = np.sort(np.concatenate([columns[by][piece][::step] for piece in pieces]))
     cuts = samples[SLAB_ROWS // step :: max(SLAB_ROWS // step, 1)]
     cuts = np.unique(np.append(cuts, cuts + 1))
     of_one_time = [False, *(np.diff(cuts) == 1).tolist(), False]
-    merged = ColumnFile(directory, kinds(columns), rows)
+    merged = ColumnFile(directory, kinds(columns))
     bounds = np.array([piece.start + np.searchsorted(columns[by][piece], cuts) for piece in pieces])
     bounds = np.column_stack(([piece.start for piece in pieces], bounds, [piece.stop for piece in pieces]))
     for (first, last), is_one_time in zip(pairwise(bounds.T), of_one_time, strict=True):

@@ -9,7 +9,7 @@ A million packets belong to a handful of flows, or to hundreds of thousands. So 
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import overload
@@ -141,6 +141,17 @@ class Flows(Sequence[FiveTuple]):
 
     def texts(self) -> list[str]:
         return [str(flow) for flow in self]
+
+
+def flow_words(rows: Mapping[str, np.ndarray] | np.ndarray, protocol: np.ndarray | int, src: str = "src",
+               dst: str = "dst") -> np.ndarray:  # fmt: skip
+    """The input of FlowTable.numbers and find, of the way from `src` to `dst`, from columns or records."""
+    words = np.empty((WORDS, len(rows["src_port"])), dtype=np.uint64)
+    for row, name in enumerate((f"{src}_addr_hi", f"{src}_addr_lo", f"{dst}_addr_hi", f"{dst}_addr_lo")):
+        words[row] = rows[name]
+    words[4] = protocol
+    words[4] = words[4] << np.uint64(32) | rows[f"{src}_port"].astype(np.uint64) << np.uint64(16) | rows[f"{dst}_port"]
+    return words
 
 
 class FlowTable:

@@ -6,14 +6,15 @@ that depend on unknown fields. An imported run is never valid, because it has no
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import polars as pl
 
 from analysis.arithmetic.by_flow import Axis, Groups
 from analysis.arithmetic.counted import Counted
-from analysis.arithmetic.unwrap import unwrap32
+from analysis.arithmetic.sequence import Unwrapped
+from analysis.read.columns import Column, ColumnFile, Columns, filed, parts, slabs, sort_file
 from lib import regular
 from lib.errors import InputError
 from lib.frames import ETHERNET_BYTES, IPV4_BYTES, TCP_BYTES, TIMESTAMP_OPTION_BYTES
@@ -40,16 +41,18 @@ def unavailable(spec: Experiment) -> frozenset[str]:
     return unknown - {"packet_bytes"} | ({"rx_mono_ns"} if has_switch_time else set())
 
 
-def complete(spec: Experiment, cards: dict[str, np.ndarray]) -> None:
-    """Infers depth_packets if the source has depths in cells, and packet_bytes if the source lacks them. In place.
+def complete(spec: Experiment, cards: Columns, flows: int, directory: Path) -> None:
+    """Infers depth_packets if the source has depths in cells, and packet_bytes if the source lacks them, from columns
+    in files. In place.
 
     A packet takes MTU / cell_bytes cells, as in Spang et al.'s loader. Its bytes follow from sequence numbers.
     """
     if spec.imported and (size := spec.imported.cell_bytes):
-        packets = np.rint(cards["depth_cells"] * (size / spec.mtu_bytes))
-        cards["depth_packets"] = packets.astype(cards["depth_packets"].dtype)
-    if "packet_bytes" in spec.unknown_columns:
-        cards["packet_bytes"] = _packet_bytes(cards, spec.mtu_bytes).astype(cards["packet_bytes"].dtype)
+        for rows in slabs(len(cards["flow"])):
+            packets = np.rint(cards["depth_cells"][rows] * (size / spec.mtu_bytes))
+            cast(Column, cards["depth_packets"]).write(rows.start, packets)
+    if "packet_bytes" in spec.unknown_columns and len(cards["flow"]):
+        cards["packet_bytes"] = _packet_bytes(cards, spec.mtu_bytes, flows, directory)
 
 
 def full_payload(mtu_bytes: int) -> int:
@@ -57,21 +60,35 @@ def full_payload(mtu_bytes: int) -> int:
     return mtu_bytes - (HEADER_BYTES - ETHERNET_BYTES)
 
 
-def _packet_bytes(cards: dict[str, np.ndarray], mtu_bytes: int) -> np.ndarray:
+def _packet_bytes(cards: Columns, mtu_bytes: int, flows: int, directory: Path) -> np.ndarray:
     """Frame lengths in bytes. A packet's payload ends at the flow's next higher sequence number. If there is none, or
     it is more than a full packet away, the packet is assumed to be full.
     """
-    most = full_payload(mtu_bytes)
-    if not len(cards["flow"]):
-        return np.empty(0, dtype=np.int64)
-    by_flow = Groups.of(cards["flow"])
-    rows, starts, group = by_flow.rows, by_flow.starts, by_flow.number
-    seq = unwrap32(cards["tcp_seq"][rows], starts)
-    axis = Axis.of(np.minimum.reduceat(seq, starts), np.maximum.reduceat(seq, starts) + most)
-    begins, which = np.unique(axis.at(group, seq), return_inverse=True)
-    payload = np.empty(len(rows), dtype=np.int64)
-    payload[rows] = np.minimum(np.diff(begins, append=begins[-1] + most), most)[which]
-    return payload + HEADER_BYTES
+    most, unwrapped = full_payload(mtu_bytes), Unwrapped(flows + 1)
+    low, high = np.zeros((2, flows + 1), dtype=np.int64)
+    kind = cards["packet_bytes"].dtype
+    file = ColumnFile(directory, {"at": np.dtype(np.int64), "row": np.dtype(np.int64), "packet_bytes": kind})
+    for part in parts(cards, "flow", "tcp_seq"):
+        by_flow, seq = Groups.of(part["flow"]), np.empty(len(part["flow"]), dtype=np.int64)
+        seen = unwrapped.seen[by_flow.flow]
+        seq[by_flow.rows] = values = unwrapped.add(by_flow, part["tcp_seq"][by_flow.rows])
+        for ends, extreme in ((low, np.minimum), (high, np.maximum)):
+            of_slab = extreme.reduceat(values, by_flow.starts)
+            ends[by_flow.flow] = np.where(seen, extreme(ends[by_flow.flow], of_slab), of_slab)
+        file.append({"at": seq, "row": file.rows + np.arange(len(seq)), "packet_bytes": np.zeros(len(seq), kind)})
+    axis, columns = Axis.of(low, high + most), file.columns()
+    for rows in slabs(file.rows):
+        cast(Column, columns["at"]).write(rows.start, axis.at(cards["flow"][rows], columns["at"][rows]))
+    sort_file(directory, columns, "at")
+    above = after = np.iinfo(np.int64).max  # the next slab's lowest, and the one after that
+    for rows in reversed(list(slabs(file.rows))):
+        begins, which = np.unique(columns["at"][rows], return_inverse=True)
+        ends = np.append(begins[1:], above if above > begins[-1] else after)
+        payload = np.minimum(ends - begins, most)
+        cast(Column, columns["packet_bytes"]).write(rows.start, payload[which] + HEADER_BYTES)
+        above, after = int(begins[0]), int(ends[0])
+    sort_file(directory, columns, "row")
+    return filed(directory, parts(columns, "packet_bytes"))["packet_bytes"]
 
 
 Depths = tuple[np.ndarray, np.ndarray]  # (depth in packets, count), ascending by depth; int64

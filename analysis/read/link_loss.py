@@ -27,7 +27,7 @@ def lost(cards: Columns, port: int | None, link: Port, directory: Path) -> np.nd
     if link.loss_seed is None or None in chances:
         return None
     good, bad, to_bad, to_good = (np.uint64(chance or 0) for chance in chances)
-    file = ColumnFile(directory, {NAME: np.dtype(np.bool_)}, len(cards["flags"]))
+    file = ColumnFile(directory, {NAME: np.dtype(np.bool_)})
     for part in slabs(len(cards["flags"])):
         file.append({NAME: np.zeros(part.stop - part.start, dtype=np.bool_)})
     mask, drawn, state = file.columns()[NAME], 0, 0

@@ -106,7 +106,7 @@ def load(directory: Path, damage: Sequence[Damage] = ()) -> Run:
         tcp, tcp_flows, tcp_raw = tcp_job.result()
     depths = None
     if spec.imported:
-        imported.complete(spec, postcards)
+        imported.complete(spec, postcards, len(postcard_flows), directory)
         depths = imported.load_depths(directory)
     flows = postcard_flows
     _merge(directory, postcards, flows, tcp, tcp_flows)

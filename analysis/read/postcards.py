@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -62,12 +63,14 @@ def queue_keys(cards: Columns) -> np.ndarray:
     return keys
 
 
-def busiest(keys: np.ndarray) -> np.ndarray:
-    """Mask of the postcards of the queue with the most postcards; of two such queues, the one with the lower key."""
-    if not len(keys) or (keys == keys[0]).all():
-        return np.ones(len(keys), dtype=bool)
-    values, counts = np.unique(keys, return_counts=True)
-    return keys == values[counts.argmax()]
+def busiest(keys: Iterable[np.ndarray]) -> tuple[int, dict[int, int]]:
+    """The queue with the most postcards, of two such queues the one with the lower key (0: no postcards), and the
+    number of postcards of each queue; from the keys of postcards, slab by slab.
+    """
+    counts: Counter[int] = Counter()
+    for part in keys:
+        counts.update(dict(zip(*(values.tolist() for values in np.unique(part, return_counts=True)), strict=True)))
+    return max(counts, key=lambda key: (counts[key], -key), default=0), counts
 
 
 class PostcardArrivals:

@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from analysis.arithmetic.unwrap import switch_time
-from analysis.read.columns import ColumnFile, Columns, in_slabs, kinds, rows_of, slabs, sort, sort_file
-from analysis.read.flows import PROTOCOL_NUMBERS, WORDS, FlowTable, flow_type
+from analysis.read.columns import ColumnFile, Columns, filed, in_slabs, parts, slabs, sort, sort_file
+from analysis.read.flows import PROTOCOL_NUMBERS, FlowTable, flow_type, flow_words
 from lib.errors import InputError
 from wire import wire
 
@@ -133,10 +133,7 @@ def _read_postcards(path: Path, raw: RawFile, derive: Callable[[Columns], Column
 
 def sort_postcards(directory: Path, columns: Columns) -> None:
     """Sorts columns, some of them in memory, by enqueue_mono_ns, in place: all are in a file then."""
-    file = ColumnFile(directory, kinds(columns), len(columns["flow"]))
-    for part in slabs(len(columns["flow"])):
-        file.append(rows_of(columns, part))
-    columns.update(file.columns())
+    columns.update(filed(directory, parts(columns, *columns)))
     sort_file(directory, columns, *BY_ARRIVAL)
 
 
@@ -167,7 +164,7 @@ def load_goodput(path: Path) -> tuple[Columns, RawFile]:
     interval_mono_ns.
     """
     raw, layout = RawFile.at(path), wire.STORED_GOODPUT_RECORD
-    file = ColumnFile(path.parent, _GOODPUT, raw.size_bytes // layout.itemsize)
+    file = ColumnFile(path.parent, _GOODPUT)
     for block in blocks(path, wire.BLOCK.const["BLOCK_GOODPUT"], raw):
         records = np.frombuffer(block.payload, layout)
         file.append({name: records[name].astype(kind) for name, kind in _GOODPUT.items()})
@@ -203,15 +200,9 @@ def known(tcp: Columns, *names: str) -> np.ndarray:
 
 
 def _flow_words(records: np.ndarray) -> np.ndarray:
-    """The input of FlowTable.numbers and find. Records without the field ip_protocol (trace, flows) are of TCP."""
-    words = np.empty((WORDS, len(records)), dtype=np.uint64)
-    for row, name in enumerate(("src_addr_hi", "src_addr_lo", "dst_addr_hi", "dst_addr_lo")):
-        words[row] = records[name]
+    """Records without the field ip_protocol (trace, flows) are of TCP."""
     has_protocol = "ip_protocol" in (records.dtype.names or ())
-    words[4] = records["ip_protocol"] if has_protocol else PROTOCOL_NUMBERS["tcp"]
-    ports = records["src_port"].astype(np.uint64) << np.uint64(16) | records["dst_port"]
-    words[4] = words[4] << np.uint64(32) | ports
-    return words
+    return flow_words(records, records["ip_protocol"] if has_protocol else PROTOCOL_NUMBERS["tcp"])
 
 
 def _read(
@@ -220,13 +211,9 @@ def _read(
     """Decodes a raw file to a file of columns. `derive` gets the columns of each slab of the file, which is then the
     same part of the result. Fills `raw`.
     """
-    flows, file = FlowTable(), None
-    for slab in in_slabs(_decoded(path, kind, layout, names, raw, flows)):
-        columns = derive(slab)
-        file = file or ColumnFile(path.parent, kinds(columns), raw.size_bytes // layout.itemsize)
-        file.append(columns)
-    assert file is not None
-    raw.records, columns = file.rows, file.columns()
+    flows = FlowTable()
+    columns = filed(path.parent, map(derive, in_slabs(_decoded(path, kind, layout, names, raw, flows))))
+    raw.records = len(columns["flow"])
     return columns | {"flow": numbered(columns["flow"], None, flow_type(len(flows)), path.parent)}, flows
 
 
@@ -250,7 +237,7 @@ def _decoded(
 
 def numbered(flow: np.ndarray, numbers: np.ndarray | None, kind: type, directory: Path) -> np.ndarray:
     """A column of flow numbers as another type, after replacing each number by the one at its place in `numbers`."""
-    file = ColumnFile(directory, {"flow": np.dtype(kind)}, len(flow))
+    file = ColumnFile(directory, {"flow": np.dtype(kind)})
     for rows in slabs(len(flow)):
         values = flow[rows] if numbers is None else numbers[np.minimum(flow[rows], len(numbers) - 1)]
         file.append({"flow": values.astype(kind)})

@@ -13,7 +13,7 @@ from analysis.read.columns import ColumnFile, kinds, order, sort, sort_file
 
 def _in_file(directory: Path, arrays: dict[str, np.ndarray], step: int) -> columns.Columns:
     rows = len(arrays["ns"])
-    file = ColumnFile(directory, kinds(arrays), rows)
+    file = ColumnFile(directory, kinds(arrays))
     for part in columns.slabs(rows, step):
         file.append(columns.rows_of(arrays, part))
     return file.columns()

@@ -10,10 +10,12 @@ import polars as pl
 import pytest
 
 from analysis.figures import names
+from analysis.importing import tables, text
 from analysis.papers.paper_runs import PaperRuns
 from analysis.papers.spang2021 import PAPER
+from analysis.read import columns
 from analysis.tests import foreign, simulate
-from analysis.tests.imports import CONDITIONS, EXPERIMENT, imported, refused
+from analysis.tests.imports import CONDITIONS, EXPERIMENT, imported, pcap, refused
 from bufferscope.__main__ import main
 from experiments.commands import figures
 from runs import verdict
@@ -95,6 +97,23 @@ def test_tables__as_csv_gzipped_and_as_parquet_are_the_same_run(tmp_path, record
         for name in ("postcards.bsp", "tcp.bst", "joined.parquet", "distributions.parquet"):
             assert (runs[-1] / name).read_bytes() == (runs[0] / name).read_bytes(), (kind, name)
         assert json.loads((runs[-1] / "environment.json").read_text())["imported"]["experiment"]["note"] == "a\tnote"
+
+
+def test_source__in_small_slabs_is_the_same_run(tmp_path, recorded, monkeypatch):
+    foreign.write_text(tmp_path / "text", *recorded)
+    foreign.write_csv(tmp_path / "tables", foreign.tables(*recorded))
+    cards = [(10**18 + number, card[8:]) for number, card in enumerate(simulate.stored_postcards(*recorded))]
+    pcap(tmp_path / "twice", [*cards, *cards], simulate.CARD["POSTCARD_UDP_PORT"])
+    for output in ("whole", "in slabs"):
+        for source in ("text", "tables", "twice"):
+            imported(tmp_path / source, tmp_path / output / source, *[EXPERIMENT] * (source == "tables"))
+        monkeypatch.setattr(columns, "SLAB_ROWS", 700)
+        monkeypatch.setattr(text, "BLOCK_BYTES", 20_000)
+        monkeypatch.setattr(tables, "BATCH_ROWS", 300)
+    for source in ("text", "tables", "twice"):
+        for name in ("postcards.bsp", "tcp.bst", "spec.yaml", "joined.parquet", "summary.json"):
+            whole, in_slabs = (tmp_path / output / source / "rep-1" / name for output in ("whole", "in slabs"))
+            assert whole.read_bytes() == in_slabs.read_bytes(), (source, name)
 
 
 def test_experiments__are_listed_and_imported_one_by_one(tmp_path, recorded, capsys):

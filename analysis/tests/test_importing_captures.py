@@ -17,6 +17,7 @@ from scapy.packet import Raw
 from analysis.exporting import pcapng
 from analysis.importing import captures, text
 from analysis.importing.captures import ARTIFACT, read
+from analysis.importing.traffic import ENDS
 from analysis.tests import foreign, simulate
 from analysis.tests.imports import ARTIFACT_CARD, CONDITIONS, imported, pcap, refused
 from bufferscope.__main__ import main
@@ -108,13 +109,14 @@ def test_trace__of_other_kernels_is_read(tmp_path):
         f"  a b-7  ( 123) [003] 12.000001: tcp_probe: src=[fd00::1]:5 dest=[fd00::2]:6 {fields}",  # 4.16
     ):
         (tmp_path / "t").write_text(line + "\n")
-        events = text.read_trace(tmp_path / "t")
-        assert {name: int(values[0]) for name, values in events.columns.items() if name != "socket_cookie"} == {
+        (columns, _) = text.read_trace(tmp_path / "t", tmp_path).pieces
+        others = {"socket_cookie", "digest", *ENDS} - {"mono_ns"}
+        assert {name: int(values[0]) for name, values in columns.items() if name not in others} == {
             "mono_ns": 12_000_001_000, "event": 1, "data_bytes": 0, "snd_nxt": 0x35A5A298, "snd_una": 0x35A4A298,
             "cwnd_packets": 10, "ssthresh_packets": 2147483647, "snd_wnd_bytes": 65536, "rcv_wnd_bytes": 65536,
             "srtt_us": 105,
         }  # fmt: skip
-        assert (events.addresses.src_port[0], events.addresses.dst_port[0]) == (5, 6)
+        assert (columns["src_port"][0], columns["dst_port"][0]) == (5, 6)
 
 
 def test_capture__with_a_time_out_of_range_is_used_up_to_that_packet(tmp_path, recorded):
@@ -129,8 +131,8 @@ def test_capture__with_a_time_out_of_range_is_used_up_to_that_packet(tmp_path, r
     at = data.index(struct.pack("<HHB", 9, 1, 9))
     data[at + 4] = 0
     (tmp_path / "c.pcapng").write_bytes(data)
-    contents = captures.read(tmp_path / "c.pcapng")
-    assert len(contents.cards.columns["mono_ns"]) == 8
+    contents = captures.read(tmp_path / "c.pcapng", tmp_path)
+    assert contents.cards.rows == 8
     assert ": a time of" in str(contents.damage)
 
 
@@ -144,7 +146,7 @@ def test_pcapng__each_interface_has_its_own_resolution(tmp_path):
     packets = [pcapng.packets(frames, np.array([time])) for time in (FIRST_NS, FIRST_NS // 1000)]
     packets[1][0, 8] = 1  # of the second interface
     path.write_bytes(head + second + packets[0].tobytes() + packets[1].tobytes())
-    assert read(path).cards.columns["mono_ns"].tolist() == [FIRST_NS, FIRST_NS // 1000 * 1000]
+    assert read(path, tmp_path).cards.pieces[0]["mono_ns"].tolist() == [FIRST_NS, FIRST_NS // 1000 * 1000]
 
 
 # Captures of the published artifact's postcards -----------------------------------------------------------------------
@@ -180,19 +182,20 @@ def capture(path: Path, frames, linktype: int = 1, nano: bool = True) -> Path:
 
 def test_capture__gives_every_field(tmp_path):
     for vector in VECTORS.values():
-        cards = read(capture(tmp_path / "c.pcap", [frame(bytes.fromhex(vector["bytes"]) + PADDING)])).cards
-        fields, row, ends = (
-            vector["fields"],
-            {name: column[0] for name, column in cards.columns.items()},
-            cards.addresses,
-        )
+        packet = frame(bytes.fromhex(vector["bytes"]) + PADDING)
+        (columns,) = read(capture(tmp_path / "c.pcap", [packet]), tmp_path).cards.pieces
+        fields, row = vector["fields"], {name: int(column[0]) for name, column in columns.items()}
         for name in ("ingress_port", "egress_port", "tcp_seq", "tcp_ack"):
             assert row[name] == fields[name], name
         assert (row["depth_cells"], row["mono_ns"]) == (fields["departure_depth_cells"], FIRST_NS)
         assert bool(row["flags"] & wire.POSTCARD.const["POSTCARD_DROPPED"]) == bool(fields["drop_control"])
         for name in ("src", "dst"):
-            assert getattr(ends, name).tolist() == [[0, 0xFFFF << 32 | fields[f"{name}_addr"]]]
-            assert getattr(ends, f"{name}_port").tolist() == [fields[f"{name}_port"]]
+            address = 0xFFFF << 32 | fields[f"{name}_addr"]
+            assert [row[f"{name}_{end}"] for end in ("addr_hi", "addr_lo", "port")] == [
+                0,
+                address,
+                fields[f"{name}_port"],
+            ]
 
 
 def test_container__does_not_matter(tmp_path):
@@ -208,12 +211,12 @@ def test_container__does_not_matter(tmp_path):
     }
     for number, (name, (link_type, link)) in enumerate(links.items()):
         nano = number % 2 == 0
-        contents = read(capture(tmp_path / name, [frame(CARD, link), frame(b"x", link)], link_type, nano))
-        assert contents.cards.columns["ingress_port"].tolist() == [437], name
-        assert contents.cards.columns["mono_ns"][0] == (FIRST_NS if nano else FIRST_NS // 1000 * 1000)
+        contents = read(capture(tmp_path / name, [frame(CARD, link), frame(b"x", link)], link_type, nano), tmp_path)
+        assert contents.cards.pieces[0]["ingress_port"].tolist() == [437], name
+        assert contents.cards.pieces[0]["mono_ns"][0] == (FIRST_NS if nano else FIRST_NS // 1000 * 1000)
         assert (contents.malformed, contents.others) == (1, 0)
     with pytest.raises(InputError, match=r"link type 802\.11 is not known here"):
-        read(capture(tmp_path / "wireless", [frame()], 105))
+        read(capture(tmp_path / "wireless", [frame()], 105), tmp_path)
 
 
 def test_other_packets__are_classified_and_counted(tmp_path):
@@ -232,6 +235,6 @@ def test_other_packets__are_classified_and_counted(tmp_path):
         frame(b"\x11" + CARD[1:]),  # not marked as mirrored
         bytes(frame())[: 14 + 20 + 8 + FORMAT.length - 1],
     ]
-    contents = read(capture(tmp_path / "c.pcap", frames))
-    assert len(contents.cards.columns["flags"]) == 4
+    contents = read(capture(tmp_path / "c.pcap", frames), tmp_path)
+    assert contents.cards.rows == 4
     assert (contents.others, contents.malformed, contents.cut_short) == (5, 3, 1)

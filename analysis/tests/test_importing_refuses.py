@@ -106,7 +106,7 @@ def test_tables__are_those_of_the_directory_even_if_its_name_is_a_glob_pattern(t
         assert isinstance(experiment, sources.SourceExperiment)
         cards = experiment.cards
         assert cards is not None
-        assert len(cards.columns["mono_ns"]) == len(recorded[1].cards)
+        assert cards.rows == len(recorded[1].cards)
 
 
 def test_fifo__as_a_source_is_refused_at_once(run, tmp_path, recorded, capsys):

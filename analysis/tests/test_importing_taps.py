@@ -233,14 +233,6 @@ def test_mss__that_no_link_has_is_no_mtu(tmp_path, truth):
         assert not tap.full_bytes
 
 
-def test_segments__are_not_more_than_the_table_has_room_for(tmp_path, truth):
-    """Of frames of 58 KB, in an old network's MTU: 100 of each."""
-    data = truth.before.only(np.flatnonzero(truth.before.payload)[:300])
-    tap = Tap.of("BEFORE", [str(write(tmp_path / "in", replace(data, payload=data.payload * 40)))])
-    rows = sum(len(slab["time_ns"]) for slab in tap.ready(tap.read(), 576, two_taps.RATE_BPS))
-    assert 100 * tap.packets < rows <= tap.most_packets(576)
-
-
 def test_sample__of_a_file_that_compresses_well_stays_small(tmp_path, truth, monkeypatch):
     monkeypatch.setattr(tap_clocks, "SAMPLE", 500)
     paths = write(tmp_path / "in", truth.before), write(tmp_path / "out", truth.after)

@@ -89,7 +89,7 @@ def replay(run: Run, recorded: Columns, setting: Setting) -> Columns:
         raise InputError(f"{run.directory}: no packet arrived at the bottleneck's queue; nothing can be replayed")
     core = _core(setting, packets, max(int(part["packet_bytes"].max()) for part in parts(recorded, "packet_bytes")))
     words = np.column_stack((run.flows.words, np.zeros(WORDS, dtype=np.uint64)))  # none of flows beyond MAX_FLOWS
-    made = ColumnFile(run.directory, {"enqueue_mono_ns": np.dtype(np.int64)} | KINDS, packets)
+    made = ColumnFile(run.directory, {"enqueue_mono_ns": np.dtype(np.int64)} | KINDS)
     cards: list[bytes] = []
     row = arrival_ns = 0
     for part in slabs(packets, SLAB_PACKETS):
