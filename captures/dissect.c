@@ -147,6 +147,10 @@ static bool link_layer(struct cursor *cursor, uint16_t link_type)
 			continue;
 		if (!has(cursor, with_type[row].bytes))
 			return false;
+		if (link_type == LINK_ETHERNET) {
+			cursor->packet->dst_mac = be64(cursor->at) >> 16;
+			cursor->packet->src_mac = be64(cursor->at + 4) & 0xffffffffffff;
+		}
 		if (link_type == LINK_COOKED)
 			cursor->packet->packet_type = cursor->at[1];
 		if (link_type == LINK_COOKED_2)

@@ -121,6 +121,16 @@ class Taps(Record):
     nat: Several[str] = ()  # fields that the router changed
 
 
+class Link(Record):
+    """What one capture of a link had. The depths of the run's queue are those of a queue without a limit at its rate.
+    """
+
+    packets: int = 0  # forward, the way of the queue: as on the link
+    packets_back: int = 0
+    neither: int = 0  # left out: between hosts of one side
+    marked: int = 0  # forward, with CE, which they had before
+
+
 class Imported(Record):
     """What an import knows of its source: postcard columns and kinds of data that the source lacks."""
 
@@ -130,6 +140,7 @@ class Imported(Record):
     cell_bytes: Positive | None = None  # of a source with depths in cells
     lacks: Several[str] = ()
     taps: Taps | None = None
+    link: Link | None = None
 
 
 class Experiment(Record):

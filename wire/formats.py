@@ -158,6 +158,7 @@ TELEMETRY_REPORT = Format.load(HERE / "telemetry_report.def", "big")
 DATAGRAM = Format.load(HERE / "datagram.def", "big")
 PACKET_HEADERS = Format.load(HERE / "packet_headers.def", "big")
 CAPTURED_PACKET = Format.load(HERE / "captured_packet.def", "little")
+CONNECTION = Format.load(HERE / "connection.def", "little")
 PCAPNG_PACKET = Format.load(HERE / "pcapng_packet.def", "little")
 _SHARED = HERE.parent / "p4src/shared"
 POLICY = {

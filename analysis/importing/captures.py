@@ -27,6 +27,7 @@ CARD = wire.POSTCARD.const
 TURN = 1 << SWITCH_TIME_BITS  # ns until the switch's clock wraps around: 78 h
 DEPTHS = {"depth_packets", "depth_bytes"}
 SAME = ("ingress_port", "egress_port", "tcp_seq", "tcp_ack", "src_port", "dst_port")  # in the artifact's postcards
+MOST_BEFORE = 1_000_000  # packets before the first postcard of a capture of postcards
 IPV4_MAPPED = np.uint64(0xFFFF << 32)
 HAS_PORTS = wire.CAPTURED_PACKET.const["CAPTURED_HAS_PORTS"]
 
@@ -77,6 +78,25 @@ def read(path: Path, directory: Path) -> CaptureContents:
         f"{OURS.value}, or the artifact's, to UDP port {ARTIFACT.port}; captures of a router's packets are BEFORE "
         "and AFTER (docs/your-capture.md)"
     )
+
+
+def has_postcards(path: Path) -> bool:
+    """Whether a postcard, whole or not, is among the first MOST_BEFORE packets. Raises InputError."""
+    seen = 0
+    batches = Capture(path).batches()
+    try:
+        for packets in batches:
+            is_datagram = packets["ip_protocol"] == PROTOCOL_NUMBERS["udp"]
+            for kind in (OURS, ARTIFACT):
+                of_kind = is_datagram & (packets["dst_port"] == kind.port)
+                if (of_kind & (packets["payload_bytes"] == kind.datagram_bytes)).any():
+                    return True
+            seen += len(packets)
+            if seen >= MOST_BEFORE:
+                break
+        return not seen
+    finally:
+        batches.close()  # type: ignore[attr-defined]
 
 
 def placed(cards: Cards, directory: Path) -> int:

@@ -18,6 +18,7 @@ import polars as pl
 
 from analysis.importing import captures, tables, text, write
 from analysis.importing.fields import SHOWN_CHARACTERS, Cards, Depths, Events, decimal, integer, joined_cards, typed
+from analysis.importing.link import LinkExperiment
 from analysis.importing.tap import Tap, matching
 from analysis.importing.taps import TapsExperiment
 from analysis.judge.settings import POLICY_OF_MODE
@@ -73,7 +74,7 @@ class SourceExperiment:
         self.cards = self.events = None  # the analysis reads them from the raw files
 
 
-AnyExperiment = SourceExperiment | TapsExperiment
+AnyExperiment = SourceExperiment | TapsExperiment | LinkExperiment
 
 
 @dataclass
@@ -138,8 +139,8 @@ class Asked(Keys):
 
     from_: list[str] | None = key(
         "one source, or several with commas: a directory with trace.tr, postcards.tr or config.json, such a file, a "
-        "text trace of tcp_probe, or pcap or pcapng files with postcards; or a directory with the published data set's "
-        "tables as CSV or Parquet alone",
+        "text trace of tcp_probe, or pcap or pcapng files, of postcards or of a link's packets (with RATE); or a "
+        "directory with the published data set's tables as CSV or Parquet alone",
         _words, values=PATHS,
     )  # fmt: skip
     before: list[str] | None = key(
@@ -228,13 +229,27 @@ def find(asked: Asked) -> list[Named]:
         if len(asked.from_) > 1:
             raise InputError("FROM names tables and something else; allowed: one directory of tables alone, or files")
         return _of_tables(asked, Path(asked.from_[0]), spill)
+    paths = [path for name in asked.from_ for path in matching(name)]
+    if all(path.is_file() and is_capture(path) for path in paths) and not any(map(captures.has_postcards, paths)):
+        if not asked.rate:
+            raise InputError(
+                f"{paths[0]}: is a capture of user traffic, without postcards; give the rate of its link, as RATE=1gbit"
+            )
+        tap = Tap.of("FROM", asked.from_)
+        return [("capture", partial(LinkExperiment, tap, _conditions(asked, asked.rate), asked.mtu))]
     return [("files", partial(_of_files, asked, spill))]
 
 
 def _of_taps(asked: Asked, before: list[str], after: list[str]) -> TapsExperiment:
     assert asked.rate
-    conditions = write.Conditions(
-        rate_bps=asked.rate.bps,
+    conditions = _conditions(asked, asked.rate)
+    return TapsExperiment(Tap.of("BEFORE", before), Tap.of("AFTER", after), conditions, asked.mtu)
+
+
+def _conditions(asked: Asked, rate: Rate) -> write.Conditions:
+    """Of captures of packets, which state nothing themselves."""
+    return write.Conditions(
+        rate_bps=rate.bps,
         rtt_ns=asked.rtt.ns if asked.rtt else 0,
         mtu_bytes=0,
         cc=asked.cc or "unknown",
@@ -245,7 +260,6 @@ def _of_taps(asked: Asked, before: list[str], after: list[str]) -> TapsExperimen
         warmup_ns=asked.warmup and asked.warmup.ns,
         duration_ns=asked.duration and asked.duration.ns,
     )
-    return TapsExperiment(Tap.of("BEFORE", before), Tap.of("AFTER", after), conditions, asked.mtu)
 
 
 def _of_files(asked: Asked, spill: Path) -> SourceExperiment:

@@ -69,6 +69,7 @@ class Tap:
     wrong: list[np.ndarray] = field(default_factory=list)  # rows whose times were wrong
     disordered: int = 0  # packets that came more than DISORDER_NS too late
     strays: int = 0  # packets to hosts that no packet behind the queue goes to
+    extra: tuple[str, ...] = ()  # columns beside COPIED
 
     @classmethod
     def of(cls, name: str, patterns: Iterable[str]) -> Tap:
@@ -83,7 +84,7 @@ class Tap:
     def read(self) -> Iterator[Columns]:
         """All IP packets in the files' order: COPIED, the columns of analysis/matching, `row` (over all files)."""
         for name, kind in vars(type(self)(self.name, [])).items():
-            if name not in ("name", "files"):
+            if name not in ("name", "files", "extra"):
                 setattr(self, name, kind)
         last_ns = None
         for records, times, is_wrong in mended(self._records()):
@@ -120,7 +121,7 @@ class Tap:
         self.others += int(np.count_nonzero(~is_ip))
         if not is_ip.all():
             records, times_ns, is_wrong = records[is_ip], times_ns[is_ip], is_wrong[is_ip]
-        part = {name: np.ascontiguousarray(records[name]) for name in COPIED}
+        part = {name: np.ascontiguousarray(records[name]) for name in (*COPIED, *self.extra)}
         is_tcp = part["flags"] & HAS_TCP != 0
         cut = (part["flags"] & IS_SHORT != 0) & np.isin(part["ip_protocol"], (TCP, UDP))
         self.short += int(np.count_nonzero(cut))
@@ -151,7 +152,7 @@ class Tap:
         latest = emitted = np.iinfo(np.int64).min
         for part in with_end(parts):
             if part is not None:
-                part = self._split(part, mtu_bytes, rate_bps)
+                part = self.split(part, mtu_bytes, rate_bps)
                 waiting = joined(waiting, part) if waiting else part
                 latest = max(latest, int(part["time_ns"].max(initial=latest)))
             if not waiting:
@@ -171,7 +172,7 @@ class Tap:
             slab = rows_of(slab, ~copy) if copy.any() else slab
             yield slab | {"frame_bytes": slab["ip_bytes"] + np.uint32(ETHERNET_BYTES)}
 
-    def _split(self, part: Columns, mtu_bytes: int, rate_bps: int) -> Columns:
+    def split(self, part: Columns, mtu_bytes: int, rate_bps: int) -> Columns:
         """Splits TCP segments of more than the MTU. The capture has the time of the last; those before it came as fast
         as the link carries them.
         """

@@ -27,7 +27,7 @@ from lib import regular
 from lib.errors import InputError
 from lib.frames import wire_bytes_of_ip
 from lib.terminal import counted
-from model.experiment import IMPORTED, SPEC_VERSION, Experiment, Imported, Taps
+from model.experiment import IMPORTED, SPEC_VERSION, Experiment, Imported, Link, Taps
 from model.groups import Long
 from runs import record
 from runs.names import ENVIRONMENT, POSTCARDS_FILE, SPEC_FILE, TCP_FILE
@@ -108,7 +108,7 @@ def write(
 
 def describe(
     directory: Path, found: traffic.Traffic, conditions: Conditions, source: Provenance, queue: Cards | None,
-    depths: Depths | None, lacks: list[str], rows: int, taps: Taps | None = None,
+    depths: Depths | None, lacks: list[str], rows: int, taps: Taps | None = None, link: Link | None = None,
 ) -> None:  # fmt: skip
     """Writes spec.yaml, traffic.json and environment.json. `rows`: of postcards and trace records."""
     start, end = found.start_ns, found.end_ns
@@ -119,7 +119,7 @@ def describe(
         start, warmup = start + min(warmup, 0), max(warmup, 0)  # the traffic began before its first full packet
         conditions = replace(conditions, warmup_ns=warmup, duration_ns=length)
         end = max(end, start + warmup + length)  # and ended up to an RTT after its last packet
-    spec = _spec(queue, conditions, source, (start, end), conditions.flows or len(flows), depths, lacks, taps)
+    spec = _spec(queue, conditions, source, (start, end), conditions.flows or len(flows), depths, lacks, taps, link)
     _check_length(spec, end - start, rows)
     (directory / SPEC_FILE).write_text(yaml.safe_dump(spec.dump(), sort_keys=False))
     document = {"start_mono_ns": start, "end_mono_ns": end, "flows": flows, "errors": [], "groups": []}
@@ -148,6 +148,7 @@ def _spec(
     depths: Depths | None,
     lacks: list[str],
     taps: Taps | None,
+    link: Link | None,
 ) -> Experiment:
     wire_bytes = wire_bytes_of_ip(conditions.mtu_bytes)
     length = span_ns[1] - span_ns[0]
@@ -177,6 +178,7 @@ def _spec(
             cell_bytes=cards.cell_bytes if cards else None,
             lacks=tuple(lacks),
             taps=taps,
+            link=link,
         ),
     )  # fmt: skip
 

@@ -261,7 +261,7 @@ def test_datagrams__of_ipv6_are_told_apart_by_their_payload(tmp_path, monkeypatc
     sample, _ = tap_clocks._sample(taps[0])
     assert 100 < len(sample["row"]) <= 300
     link_ns = (14 + 40 + 8 + 100 + 24) * 8 * 10**9 // two_taps.RATE_BPS
-    assert tap_clocks.compared(*taps, two_taps.RATE_BPS).base_ns == 5 * 10**9 - link_ns
+    assert tap_clocks.compared(taps[0], taps[1], two_taps.RATE_BPS).base_ns == 5 * 10**9 - link_ns
 
 
 def test_reordering_behind_the_queue__is_no_loss(tmp_path, truth):

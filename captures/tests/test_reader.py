@@ -375,3 +375,13 @@ def test_compressed_file__that_asks_for_much_memory_is_refused(tmp_path):
         else:
             with pytest.raises(InputError, match="needs more than 256 MiB"):
                 is_capture(tmp_path / "file.xz")
+
+
+def test_connections__of_any_packets_lose_none(tmp_path):
+    if not shutil.which("clang"):
+        pytest.skip("needs clang")
+    subprocess.run(["make", "-C", HERE.parent, "COVERAGE=", "fuzz"], check=True, stdout=subprocess.DEVNULL)
+    fuzzer = HERE.parents[1] / "build/obj/captures/fuzz_connections"
+    command = [str(fuzzer), "-max_total_time=3", "-len_control=0", "-max_len=24000"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]

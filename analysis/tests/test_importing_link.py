@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: MIT
+"""One capture of user traffic becomes a run, with a table of its connections."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from analysis.importing.link import LinkExperiment
+from analysis.importing.sides import BACK, FORWARD, NEITHER, Sides
+from analysis.importing.tap import Tap
+from analysis.importing.write import Conditions
+from analysis.read import connections
+from analysis.tests import tcp_model as model
+from analysis.tests.imports import refused
+from bufferscope.__main__ import main
+from runs.spec_file import load_spec
+
+
+def experiment(capture: Path, rate_bps: int) -> LinkExperiment:
+    return LinkExperiment(
+        Tap.of("FROM", [str(capture)]), Conditions(rate_bps, 0, 0, "unknown", None, "tail-drop", None, None), None
+    )
+
+
+@pytest.fixture(scope="module")
+def known(tmp_path_factory):
+    """A capture of forty flows of four kinds and five RTTs, and the run."""
+    directory = tmp_path_factory.mktemp("link")
+    flows, rate_bps, buffer, end_ns = model.five_rtts()
+    packets, states = model.simulate(flows, rate_bps, buffer, end_ns)
+    capture = model.write_pcap(directory / "link.pcap", packets, flows)
+    (directory / "run").mkdir()
+    imported = experiment(capture, rate_bps)
+    imported.write(directory / "run")
+    return flows, packets, states, directory / "run", imported
+
+
+def test_flows__of_a_known_capture_are_found_with_their_limits(known):
+    flows, packets, states, run, _ = known
+    table = pl.read_parquet(run / connections.FILE)
+    assert table["start_ns"].is_sorted()
+    table = table.sort("src_port")
+    assert table["src_port"].to_list() == [2000 + n for n in range(len(flows))]
+    ways = {is_back: np.array([[p[1], p[5]] for p in packets if p[2] == is_back]) for is_back in (False, True)}
+    for name, way in (("out", ways[False]), ("back", ways[True])):
+        assert table[f"packets_{name}"].to_list() == np.bincount(way[:, 0]).tolist()
+        assert table[f"payload_bytes_{name}"].to_list() == np.bincount(way[:, 0], way[:, 1]).tolist()
+    rtts = np.array([flow.rtt_ns for flow in flows])
+    for name in ("rtt_handshake_ns", "rtt_least_ns"):
+        assert np.abs(table[name].to_numpy() / rtts - 1).max() < 0.02
+    access = table.filter(pl.Series([flow.truth == "access link" for flow in flows]))
+    assert np.abs(access["access_bps"].to_numpy() / 2e6 - 1).max() < 0.05
+    windows = table.filter(pl.Series([flow.truth == "window" for flow in flows]))
+    asked = [-(-flow.window >> 9) << 9 for flow in flows if flow.truth == "window"]
+    assert windows["window_bytes"].to_list() == asked
+    right = [flow.truth == limit for flow, limit in zip(flows, table["limit"].to_list(), strict=True)]
+    assert np.mean(right) >= 0.95
+    paused = table.filter(pl.Series([flow.truth == "application" for flow in flows]))
+    writes = [state.limit // flow.write for flow, state in zip(flows, states, strict=True) if flow.write]
+    assert np.abs(paused["writes"].to_numpy() - writes).max() <= 2
+    assert table["unseen_bytes"].sum() == 0
+    sent = [(packet[1], packet[3]) for packet in packets if packet[5]]
+    assert table["retransmissions_out"].sum() == len(sent) - len(set(sent))
+
+
+def test_run__has_the_forward_packets_as_arrivals_and_both_ways_in_bins(known):
+    _, packets, _, run, imported = known
+    spec = load_spec(run)
+    forward = sum(not packet[2] for packet in packets)
+    assert spec.imported
+    assert spec.imported.link
+    assert (spec.imported.link.packets, spec.imported.link.packets_back) == (forward, len(packets) - forward)
+    bins = pl.read_parquet(run / connections.BINS_FILE)
+    assert (bins["packets_forward"].sum(), bins["packets_back"].sum()) == (forward, len(packets) - forward)
+    assert imported.source.remarks[0].startswith(f"user traffic: {forward:,} packets forward")
+    assert spec.buffer_packets > 300  # more than the queue that dropped: nothing is dropped before the capture
+
+
+def test_capture__of_one_way_says_what_it_lacks(known, tmp_path):
+    flows, packets, _, run, _ = known
+    capture = model.write_pcap(tmp_path / "forward.pcap", packets, flows, only_forward=True)
+    imported = experiment(capture, 200_000_000)
+    (tmp_path / "run").mkdir()
+    imported.write(tmp_path / "run")
+    assert [line for line in imported.source.remarks if line.startswith("only one way was captured")]
+    one, both = (pl.read_parquet(d / connections.FILE).sort("src_port") for d in (tmp_path / "run", run))
+    assert one["rtt_handshake_ns"].to_list() == both["rtt_handshake_ns"].to_list()
+    for name in ("rtt_least_ns", "in_flight_bytes", "window_bytes"):
+        assert one[name].null_count() == len(one)
+    kinds = pl.Series([flow.truth for flow in flows])
+    for kind in ("application", "access link"):
+        assert np.mean([limit == kind for limit in one.filter(kinds == kind)["limit"]]) >= 0.8
+
+
+def test_frames_of_gro__count_as_the_packets_on_the_link(known, tmp_path):
+    flows, packets, _, _, _ = known
+    first = [packet for packet in packets if packet[1] == 15][:200]
+    merged: list[tuple] = []
+    for packet in first:
+        last = merged[-1] if merged else None
+        if (
+            last
+            and not packet[2]
+            and packet[5]
+            and last[5]
+            and not last[2]
+            and packet[3] == last[3] + last[5] < last[3] + 50_000
+        ):
+            merged[-1] = (packet[0], *last[1:5], last[5] + packet[5], *last[6:])
+        else:
+            merged.append(packet)
+    assert len(merged) < len(first) - 20
+    for name, some in (("one", first), ("two", merged)):
+        (tmp_path / name).mkdir()
+        experiment(model.write_pcap(tmp_path / f"{name}.pcap", some, flows), 200_000_000).write(tmp_path / name)
+    one, two = (pl.read_parquet(tmp_path / name / connections.FILE) for name in ("one", "two"))
+    for column in ("packets_out", "payload_bytes_out", "ip_bytes_out", "packets_back"):
+        assert one[column].to_list() == two[column].to_list()
+
+
+def test_capture__that_needs_another_rate_is_refused(known, tmp_path, capsys):
+    capture = known[3].parent / "link.pcap"
+    line = refused(capture, tmp_path / "slow", capsys)
+    assert "RATE is 50mbit, and the capture carries up to " in line
+    assert main(["import", f"FROM={capture}", f"OUTPUT={tmp_path}/none"]) == 1
+    assert "is a capture of user traffic, without postcards; give the rate of its link" in capsys.readouterr().err
+
+
+def test_import__of_a_capture_makes_a_report_that_a_replay_repeats(known, tmp_path, capsys, undrawn):
+    capture = known[3].parent / "link.pcap"
+    assert main(["import", f"FROM={capture}", f"OUTPUT={tmp_path}/mine", "RATE=200mbit"]) == 0
+    assert "user traffic: " in capsys.readouterr().out
+    summary = json.loads((tmp_path / "mine/rep-1/summary.json").read_text())
+    assert summary["arrivals"] == sum(not packet[2] for packet in known[1])
+    capsys.readouterr()
+    assert main(["replay", f"RUN={tmp_path}/mine"]) == 0
+    assert "byte for byte what they were" in capsys.readouterr().out
+
+
+def packets(*rows, macs: bool = False):
+    """Columns of (from, to, bytes)."""
+    src, dst, size = np.array(rows).T
+    zero = np.zeros(len(src), dtype=np.uint64)
+    return {
+        "src_addr_hi": zero, "src_addr_lo": src.astype(np.uint64), "dst_addr_hi": zero,
+        "dst_addr_lo": dst.astype(np.uint64), "ip_bytes": size,
+        "src_mac": (src % 2 + 1).astype(np.uint64) if macs else zero,
+        "dst_mac": (dst % 2 + 1).astype(np.uint64) if macs else zero,
+    }  # fmt: skip
+
+
+def test_sides__are_of_hosts_that_send_to_each_other():
+    """Two groups; one packet stays on a side; with Ethernet addresses there is one group."""
+    rows = [(1, 2, 1500), (2, 1, 60), (3, 2, 1500), (5, 6, 60), (6, 5, 1500), (1, 3, 40)]
+    sides = Sides()
+    sides.add(packets(*rows))
+    sides.settle()
+    assert sides.groups == 2
+    assert sides.way(packets(*rows)).tolist() == [FORWARD, BACK, FORWARD, BACK, FORWARD, NEITHER]
+    sides = Sides()
+    sides.add(packets(*rows[:5], macs=True))
+    sides.settle()
+    assert (sides.groups, sides.way(packets(*rows[:5], macs=True)).tolist()[3:]) == (1, [FORWARD, BACK])
+
+
+def test_bins__become_longer_and_lose_nothing(monkeypatch):
+    monkeypatch.setattr(connections, "MOST_BINS", 8)
+    bins = connections.Bins()
+    times = 10**9 + np.arange(0, 100, 7) * connections.BIN_NS
+    bins.add(times, np.full(len(times), 1000), 0)
+    bins.add(times, np.full(len(times), 100), 1)
+    frame = bins.frame(slice(0, len(bins)))
+    assert len(frame) <= 8
+    assert frame["start_ns"].diff().drop_nulls().unique().to_list() == [16 * connections.BIN_NS]
+    assert frame["wire_bytes_forward"].sum() == 1000 * len(times)
+    assert frame["packets_back"].sum() == len(times)
