@@ -9,13 +9,15 @@ from model.experiment import Experiment
 from model.groups import OPEN_LOOP
 
 NAMES = (
-    "queue_and_windows", "policy_value", "queue_depth_distribution", "queueing_delay", "program_rates", "throughput",
+    "link_rate", "link_flows", "queue_and_windows", "policy_value", "queue_depth_distribution", "queueing_delay",
+    "program_rates", "throughput",
     "completion_times", "window_distribution", "depth_against_window", "utilization", "zoom_on_loss",
 )  # fmt: skip
 OF_WINDOWS = ("throughput", "window_distribution", "depth_against_window")
 OF_FINITE_FLOWS = ("completion_times",)
 OF_PROGRAMS = ("program_rates",)
 OF_POLICIES = ("policy_value",)
+OF_CAPTURED_LINKS = ("link_rate", "link_flows")
 LACKING = {  # data that an imported run may lack -> figures that need them
     "trace": ("window_distribution", "depth_against_window"),
     "postcards": ("utilization", "zoom_on_loss", "queueing_delay", "throughput", "depth_against_window"),
@@ -37,4 +39,6 @@ def names(spec: Experiment) -> tuple[str, ...]:
         left_out |= set(OF_PROGRAMS)
     if not spec.has_own_policy:
         left_out |= set(OF_POLICIES)
+    if not (spec.imported and spec.imported.link):
+        left_out |= set(OF_CAPTURED_LINKS)
     return tuple(name for name in NAMES if name not in left_out)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 PAGE_IN, PHONE_IN = 10.0, 4.0
 PHONE = "-phone"  # ends the name of the phone's file
-TITLE_LETTERS_PER_IN = 15
+TITLE_LETTERS_PER_IN, BOLD_LETTERS_PER_IN = 15, 12
 # Letters that fit into a line of a phone's figure; text of 9 points has about 14 letters an inch.
 X_LABEL_LETTERS, Y_LABEL_LETTERS, LEGEND_LETTERS = 44, 26, 50
 LEGEND_LINE = 6  # letters that take as much room as a legend's line and gaps
@@ -51,9 +51,10 @@ def pair(facts: dict[str, Any], height_in: float, ratios: Sequence[float], **gri
     return figure, above, below
 
 
-def title(figure: Figure, text: str) -> str:
+def title(figure: Figure, text: str, is_bold: bool = False) -> str:
     """The text in lines that fit the figure."""
-    return textwrap.fill(text, int(TITLE_LETTERS_PER_IN * figure.get_figwidth()), break_on_hyphens=False)
+    letters = BOLD_LETTERS_PER_IN if is_bold else TITLE_LETTERS_PER_IN
+    return textwrap.fill(text, int(letters * figure.get_figwidth()), break_on_hyphens=False)
 
 
 def note(ax: Axes, y: float, text: str, color: str, size: float = 8, va: str = "center") -> None:

@@ -217,7 +217,7 @@ def label(figure: Figure, facts: Data) -> None:
     text, look = facts["text"], {"color": GREY}
     if not facts["valid"]:
         text, look = f"NOT VALID (see report)   {text}", {"color": "#B00000", "weight": "bold"}
-    figure.suptitle(canvas.title(figure, text), fontsize=9, x=0.01, ha="left", **look)
+    figure.suptitle(canvas.title(figure, text, not facts["valid"]), fontsize=9, x=0.01, ha="left", **look)
 
 
 def tidy(ax: Axes) -> None:

@@ -182,8 +182,8 @@ class LinkExperiment:
         source.notes += [*self.tap.notes(), *self.damage]
         if tcp and not both:
             source.remarks.append(
-                "only one way was captured: RTTs are those of handshakes, and what is in flight is unknown, so a cap "
-                "of the window is not found"
+                "only one way was captured: RTTs are those of handshakes, and without what is in flight a cap of "
+                "the window is not found"
             )
         elif tcp and not started:
             source.remarks.append("no connection began within the capture: the receivers' windows are unknown")

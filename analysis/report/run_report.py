@@ -38,6 +38,11 @@ CAPTIONS = {
     "ACK, against size (triangles: flows that did not finish), and the distribution of throughput over flows.",
     "window_distribution": "Packets in flight of each flow at every ACK, and of all flows together. The dashed line is "
     "the fair share.",
+    "link_rate": "The captured rate, forward, in windows of 1 ms to 1 s (top), and the connections that sent data then "
+    "(bottom): open ones, and how many of equal rate would be as unequal together.",
+    "link_flows": "The variance of the number of packets in a window, over its mean: 1 at every scale for a Poisson "
+    "process. Sizes and least RTTs of the connections with data forward, and what limited them: "
+    "flows.parquet has each.",
     "utilization": "Bits on the wire that left the queue, as a share of the link's rate. Frame overhead is included.",
     "queueing_delay": "Queueing delay of packets that were not dropped, from arrival to departure: the share of "
     "packets that waited at most that long.",

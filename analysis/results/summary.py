@@ -12,7 +12,7 @@ from analysis.arithmetic.reproducible_sums import dot
 from analysis.join.join import NONE
 from analysis.judge.analyse import Analysis
 from analysis.judge.validity import idle_rtt
-from analysis.measure import finite_flows, group_results, metrics, open_loop, over_time, program_results
+from analysis.measure import captured_link, finite_flows, group_results, metrics, open_loop, over_time, program_results
 from analysis.measure.application import application
 from analysis.measure.flow_distribution import MANY_FLOWS, flows_distribution
 from analysis.measure.flow_rows import flow_rows
@@ -97,6 +97,7 @@ def summarize(a: Analysis) -> dict[str, Any]:
         **finite_flows.summarize(run, a.queue, window),
         **_groups(a),
         **program_results.summarize(run, flows),
+        **_captured_link(a),
         **_cells(a),
         "flows": flows[:MAX_FLOWS],
         "join": _join(a),
@@ -313,3 +314,10 @@ def _join(a: Analysis) -> dict[str, int | None]:
         "reordered": counts["reordered"],
         "sequence_skips": segments.skipped,
     }
+
+
+def _captured_link(a: Analysis) -> dict[str, Any]:
+    spec = a.run.experiment
+    if not (spec.imported and spec.imported.link):
+        return {}
+    return {"captured_link": captured_link.summarize(a.run.directory, spec.rate_bps)}

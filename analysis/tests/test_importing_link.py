@@ -12,11 +12,14 @@ from analysis.importing.link import LinkExperiment
 from analysis.importing.sides import BACK, FORWARD, NEITHER, Sides
 from analysis.importing.tap import Tap
 from analysis.importing.write import Conditions
+from analysis.measure import captured_link
 from analysis.read import connections
+from analysis.results.tables import write_frame
 from analysis.tests import tcp_model as model
 from analysis.tests.imports import refused
 from bufferscope.__main__ import main
 from runs.spec_file import load_spec
+from wire.wire import CONNECTION
 
 
 def experiment(capture: Path, rate_bps: int) -> LinkExperiment:
@@ -135,9 +138,37 @@ def test_import__of_a_capture_makes_a_report_that_a_replay_repeats(known, tmp_pa
     assert "user traffic: " in capsys.readouterr().out
     summary = json.loads((tmp_path / "mine/rep-1/summary.json").read_text())
     assert summary["arrivals"] == sum(not packet[2] for packet in known[1])
+    passed = summary["captured_link"]
+    assert (passed["connections"], passed["at_a_time"]["max"], passed["rtt_ns"]["known"]) == (40, 40, 1)
+    assert sum(one["bytes"] for one in passed["limits"].values()) == pytest.approx(1)
+    assert [one["window_s"] for one in passed["rates"]] == [0.001, 0.01, 0.1, 1]
     capsys.readouterr()
     assert main(["replay", f"RUN={tmp_path}/mine"]) == 0
     assert "byte for byte what they were" in capsys.readouterr().out
+
+
+def test_captured_link__counts_flows_and_dispersion(tmp_path):
+    """Poisson arrivals have an index of 1, pairs of packets 2; four connections, one of them nine times as fast."""
+    random = np.random.default_rng(3)
+    bins = connections.Bins()
+    times = np.sort(random.integers(0, 10**10, 200_000)) + 10**18
+    bins.add(np.repeat(times, 2), np.full(2 * len(times), 1000), 0)
+    write_frame(tmp_path / connections.BINS_FILE, bins.frame(slice(0, len(bins))))
+    rows = np.zeros(4, dtype=CONNECTION.dtype())
+    rows["start_ns"], rows["end_ns"] = 10**18 + 10**9, 10**18 + 9 * 10**9
+    rows["payload_bytes_out"] = [900_000, 100_000, 100_000, 100_000]
+    rows["flags"] = CONNECTION.const["CONNECTION_OUT_IS_FORWARD"] | CONNECTION.const["CONNECTION_IS_TCP"]
+    rows["handshake_ns"], rows["link_ns"] = [10**7, 10**7, 10**8, 10**8], 1
+    write_frame(tmp_path / connections.FILE, connections.frame(rows))
+    scales, index = captured_link.dispersions(tmp_path)
+    assert scales[:3] == [0.001, 0.002, 0.004]
+    assert np.allclose(index[:8], 2, rtol=0.1)
+    passed = captured_link.summarize(tmp_path, 1_000_000_000)
+    assert passed["load"] == pytest.approx(2 * 200_000 * 8000 / 10 / 1e9, rel=1e-3)
+    assert passed["at_a_time"]["effective"] == pytest.approx(12**2 / (81 + 3))
+    assert passed["at_a_time"]["mean"] == pytest.approx(4 * 0.8, rel=1e-2)
+    assert passed["rtt_ns"]["harmonic_mean"] == pytest.approx(1.2e6 / (1e6 / 1e7 + 2e5 / 1e8))
+    assert passed["limits"] == {"this link": {"flows": 4, "bytes": 1}}
 
 
 def packets(*rows, macs: bool = False):
