@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from typing import ClassVar, TypeVar
+from typing import ClassVar, NamedTuple, TypeVar
 
 from lib import units, values
 from lib.frames import ETHERNET_BYTES
@@ -101,3 +101,13 @@ class Buffer(_Quantity):
             "time": self.amount * rate_bps / (8 * 10**9 * wire_bytes),
         }[self.dimension]
         return max(1, units.nearest(packets)), self.base_units if self.dimension == "bytes" else None
+
+
+class Buffers(NamedTuple):
+    """Lengths of a queue from `low` to `high`, as in 10p..1bdp."""
+
+    low: Buffer
+    high: Buffer
+
+    def __str__(self) -> str:
+        return f"{self.low}..{self.high}"

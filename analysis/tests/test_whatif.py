@@ -150,3 +150,35 @@ def test_report__lists_what_ifs_and_a_replay_makes_the_same_page(fresh, capsys, 
     capsys.readouterr()
     assert main(["replay", f"RUN={directory}"]) == 0
     assert "files are byte for byte what they were" in capsys.readouterr().out
+
+
+def test_curve__has_what_the_whatif_of_each_length_has(fresh, blank, capsys):
+    directory = fresh()
+    assert main(["replay", f"RUN={directory}", "BUF=2p..0.5bdp", "RATE=61234567bit"]) == 0
+    out = capsys.readouterr().out
+    points = json.loads((directory / "curve-1/summary.json").read_text())["points"]
+    assert pl.read_csv(directory / "curve-1/curve.csv").to_dicts() == [pytest.approx(point) for point in points]
+    assert out.index(CAVEAT) < out.index("link used")
+    for point in (points[0], points[len(points) // 2], points[-1]):
+        _, summary = whatif(directory, f"BUF={point['packets']}p", "RATE=61234567bit")
+        measures = summary["whatif_measures"]
+        assert (point["arrivals"], point["drops"]) == (measures["arrivals"], measures["drops"])
+        assert point["utilization"] == pytest.approx(measures["utilization"]["mean"], rel=1e-5)
+        for name in ("p50", "p99", "max"):
+            assert point[f"delay_{name}_ms"] == pytest.approx(measures["queue_delay_ns"][name] / 1e6, rel=0.01)
+    assert [p["loss"] for p in points] == sorted((p["loss"] for p in points), reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["BUF=9p..2p"], "BUF=9p..2p is from 9 to 2 packets; allowed: the smaller first"),
+        (["BUF=2p..9p", "MODE=ecn"], "MODE=ecn has no curve; allowed with BUF=2p..9p: MODE=tail-drop, or a single BUF"),
+        (["BUF=2p.."], "BUF=2p.. is not a number with a unit"),
+    ],
+)
+def test_curve__that_cannot_be_is_refused(fresh, words, problem, capsys):
+    directory = fresh()
+    assert main(["replay", f"RUN={directory}", *words]) == 1
+    assert problem in capsys.readouterr().err
+    assert not list(directory.glob("curve-*"))

@@ -17,24 +17,35 @@ from experiments.spec.link_changes import STEADY
 from lib.errors import BadValue, InputError, RunError, SpecError, fail
 from lib.exit_codes import Exit, of_parts
 from lib.keys import Keys, field
-from lib.quantities import Buffer, Rate
+from lib.quantities import Buffer, Buffers, Rate
 from lib.terminal import located, say
 
 if TYPE_CHECKING:
     from analysis.whatif.queue import Setting
+
+TAIL_DROP = WATCHED_MODES[0]
 
 
 def _as_in_the_run(name: str) -> Any:
     """The field of a key of an experiment."""
     row = KEYS[name]
     default = "as in the run, unless BUF is given" if name == "ecn_threshold" else "as in the run"
+    if name == "buf":
+        return field(
+            f"what-if: {row.meaning}; or 10p..1bdp: the whole curve (default: {default})", _buffer, values=row.values
+        )
     if name == "mode":
         return field(f"what-if: {', '.join(WATCHED_MODES)} (default: {default})", row.read, values=WATCHED_MODES)
     return field(f"what-if: {row.meaning} (default: {default})", row.read, values=row.values)
 
 
+def _buffer(text: object) -> Buffer | Buffers:
+    low, dots, high = str(text).partition("..")
+    return Buffers(Buffer(low), Buffer(high)) if dots else Buffer(text)
+
+
 class WhatIfKeys(Keys):
-    buf: Buffer | None = _as_in_the_run("buf")
+    buf: Buffer | Buffers | None = _as_in_the_run("buf")
     mode: str | None = _as_in_the_run("mode")
     ecn_threshold: Buffer | None = _as_in_the_run("ecn_threshold")
     rate: Rate | None = field("what-if: a constant rate of the bottleneck link (default: as in the run)", STEADY)
@@ -56,6 +67,12 @@ def whatif(run: Path, asked: WhatIfKeys, words: dict[str, str]) -> int:
     statuses: list[int] = []
     for repetition in repetitions(run):
         try:
+            if isinstance(asked.buf, Buffers):
+                for line in _curve(repetition, asked, asked.buf, words):
+                    say(line)
+                verdict.say_doubts(repetition)
+                statuses.append(Exit.DONE)
+                continue
             setting = _setting(repetition, asked)
             directory, summary = results.what_if(repetition, setting, words)
             for line in results.lines(directory, summary):
@@ -70,6 +87,27 @@ def whatif(run: Path, asked: WhatIfKeys, words: dict[str, str]) -> int:
         except OSError as error:
             raise RunError(f"{located(error, repetition)}; nothing was written") from None
     return of_parts(statuses)
+
+
+def _curve(repetition: Path, asked: WhatIfKeys, buffers: Buffers, words: dict[str, str]) -> list[str]:
+    """The lines of a curve over many lengths of a queue that drops its tail."""
+    from analysis.read.link_rate import LinkRate
+    from analysis.whatif import curve
+    from runs.spec_file import load_spec
+
+    if asked.ecn_threshold or asked.mode not in (None, TAIL_DROP):
+        wrong = "MODE" if asked.mode not in (None, TAIL_DROP) else "ECN_THRESHOLD"
+        problem = f"has no curve; allowed with BUF={buffers}: MODE={TAIL_DROP}, or a single BUF"
+        raise SpecError([BadValue(wrong, words[wrong], problem)])
+    spec = load_spec(repetition)
+    rate = asked.rate.bps if asked.rate else spec.bdp_bps
+    bdp = Fraction(rate * spec.rtt_ns, 8 * 10**9 * spec.wire_bytes)
+    low, high = (each.threshold(bdp, rate, spec.wire_bytes, spec.mtu_bytes)[0] for each in buffers)
+    if not low < high <= curve.MOST_PACKETS:
+        problem = f"is from {low} to {high} packets; allowed: the smaller first, and at most {curve.MOST_PACKETS}"
+        raise SpecError([BadValue("BUF", str(buffers), problem)])
+    link = LinkRate(asked.rate.bps) if asked.rate else None
+    return curve.lines(*curve.write(repetition, link, low, high, words))
 
 
 def _setting(repetition: Path, asked: WhatIfKeys) -> Setting:
@@ -88,6 +126,7 @@ def _setting(repetition: Path, asked: WhatIfKeys) -> Setting:
     bdp = Fraction(rate * spec.rtt_ns, 8 * 10**9 * spec.wire_bytes)
     packets, in_bytes = recorded.buffer_packets, recorded.threshold_bytes
     if asked.buf:
+        assert isinstance(asked.buf, Buffer)
         packets, in_bytes = asked.buf.threshold(bdp, rate, spec.wire_bytes, spec.mtu_bytes)
     if not asked.mode and (spec.p4 or spec.queue):
         problem = f"is missing; a replay has no {spec.queue_rule}; give one of {', '.join(WATCHED_MODES)}"

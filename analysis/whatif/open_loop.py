@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: MIT
+"""The error of a what-if, which replays arrivals, where it is known: docs/results/open-loop.csv has what-ifs of our own
+runs beside runs whose senders met that queue (python -m bench.open_loop makes it). A row: the arrivals of a run with
+1 BDP, replayed through `bdp`, and the run with `bdp` itself.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from lib import regular
+
+if TYPE_CHECKING:
+    from analysis.read.load import Run
+    from analysis.whatif.curve import Point
+
+TABLE = Path(__file__).resolve().parents[2] / "docs/results/open-loop.csv"
+FULL = 0.95  # a load from here on is of senders that fill the link
+
+
+class Row(NamedTuple):
+    """`flows` 0: flows that come and go, at that `load`; else long flows. All shares, and p99 of the delay in ms."""
+
+    flows: int
+    load: float
+    bdp: float
+    loss_whatif: float
+    loss: float
+    utilization_whatif: float
+    utilization: float
+    delay_p99_ms_whatif: float
+    delay_p99_ms: float
+
+
+@cache
+def rows(path: Path = TABLE) -> tuple[Row, ...]:
+    """Raises OSError."""
+    read = csv.DictReader(regular.read_text(path).splitlines())
+    return tuple(Row(int(row["flows"]), *(float(row[name]) for name in Row._fields[1:])) for row in read)
+
+
+def near(flows: float, load: float, bdp: float) -> Row:
+    """The row nearest to a link: of long flows if its load is FULL, else of flows that come and go."""
+    is_full = load >= FULL
+    of_kind = [row for row in rows() if (row.flows > 0) == is_full]
+
+    def apart(row: Row) -> tuple[float, float]:
+        traffic = abs(math.log(row.flows / max(flows, 1))) if is_full else abs(row.load - load)
+        return traffic, abs(math.log(row.bdp / max(bdp, 1e-6)))
+
+    return min(of_kind, key=apart)
+
+
+def sentence(run: Run, points: Sequence[Point]) -> str:
+    """How far such a what-if was off in our own runs; "" if the table cannot be read."""
+    flows = sum(group.flows for group in run.experiment.long) or len(run.traffic)
+    load = max(point.utilization + point.loss for point in points)
+    middle = points[len(points) // 2]
+    try:
+        row = near(flows, load, middle.bdp)
+    except (OSError, ValueError, KeyError):
+        return ""
+    return text(row)
+
+
+def text(row: Row) -> str:
+    traffic = f"{row.flows} long flows" if row.flows else f"flows that come and go at load {row.load:g}"
+    return (
+        f"open loop, where its error is known: with {traffic}, arrivals at 1 BDP replayed through {row.bdp:g} BDP lost "
+        f"{100 * row.loss_whatif:.2g} %, used {100 * row.utilization_whatif:.1f} % and waited "
+        f"{row.delay_p99_ms_whatif:.3g} ms at p99; senders that met this queue: {100 * row.loss:.2g} %, "
+        f"{100 * row.utilization:.1f} %, {row.delay_p99_ms:.3g} ms (docs/results/open-loop.csv)"
+    )
