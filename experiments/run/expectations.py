@@ -17,14 +17,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lib import files, units
-from lib.errors import RunError
+from lib.errors import BadValue, RunError, SpecError
 from lib.exit_codes import Exit
 from lib.keys import Keys, field
 from lib.terminal import say
-from runs.quantities import BY_NAME, QUANTITIES, Quantity
+from runs.quantities import BY_NAME, COUNT, QUANTITIES, Quantity
 
 if TYPE_CHECKING:
     from analysis.arithmetic.statistics import Interval
+    from model.experiment import Experiment
 
 FEWEST = 3  # valid repetitions before a run ends early, because all is decided
 NONE = " "  # without EXPECT
@@ -150,14 +151,18 @@ def _value(name: str, text: str) -> float:
         except ValueError as error:
             raise ValueError(f"has {name} with {text}, which {error}") from None
         return float(amount) / 1e9 * quantity.unit.base_over if dimension == "time" else float(amount)  # type: ignore[union-attr]
-    number, percent = re.fullmatch(r"(.*?)(%|p)?", text, re.DOTALL).groups()  # type: ignore[union-attr]
+    number, unit = re.fullmatch(r"(.*?)(%|p)?", text, re.DOTALL).groups()  # type: ignore[union-attr]
+    is_count = quantity is not None and quantity.unit == COUNT
+    if (unit == "%" and is_count) or (unit == "p" and not is_count):
+        kind = "a number" if is_count else "a share or a ratio"
+        raise ValueError(f"has {name} with {text}, and {name} is {kind}; allowed: {'100' if is_count else '0.98, 98%'}")
     try:
         value = float(number)
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
         raise ValueError(f"has {name} with {text}, which is no number; allowed: 0.98, 98%, 100")
-    return value / 100 if percent == "%" else value
+    return value / 100 if unit == "%" else value
 
 
 class Expecting(Keys):
@@ -173,8 +178,20 @@ class Expecting(Keys):
 NOTHING = Expecting()
 
 
-def begin(expecting: Expecting) -> None:
-    """Removes the results of an earlier run: after an error none are better than old ones. Raises RunError."""
+def begin(expecting: Expecting, specs: Iterable[Experiment]) -> None:
+    """Refuses what no run could decide, and removes the results of an earlier run: after an error none are better than
+    old ones. Raises SpecError, RunError.
+    """
+    errors = []
+    algorithms = sorted({group.cc for spec in specs for group in spec.with_settings if group.cc})
+    for each in expecting.expect:
+        if each.name.startswith(SHARE) and each.name.removeprefix(SHARE) not in algorithms:
+            allowed = ", ".join(f"{SHARE}{cc}" for cc in algorithms) or "no share, as no flow names its algorithm"
+            errors.append(BadValue("EXPECT", each.text, f"names an algorithm that no flow has; allowed: {allowed}"))
+    if expecting.junit and not expecting.expect:
+        errors.append(BadValue("JUNIT", str(expecting.junit), "has no results without EXPECT; give EXPECT, too"))
+    if errors:
+        raise SpecError(errors)
     if expecting.junit:
         try:
             expecting.junit.unlink(missing_ok=True)

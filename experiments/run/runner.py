@@ -45,11 +45,11 @@ def run(
     status of the command line. With `yes` no question about time and disk space is asked; without `wait` the experiment
     is refused if it would have to wait for another. `in_virtual_time` gives the command that repeats a run that was
     late. `first` is the number of the first repetition. As soon as all that is expected is decided, no further
-    repetition begins. Raises RunError.
+    repetition begins. Raises SpecError, RunError.
     """
+    expectations.begin(expecting, [spec])
     lab = choose(spec, inventory)
     preflight(lab, results_directory)
-    expectations.begin(expecting)
     with Ending() as ending, lab.processors(wait) as processors, contextlib.ExitStack() as until_the_end:
         if results_directory.is_dir():  # before the question: nobody should agree to an experiment that has no room
             check_room(lab, results_directory, len(processors))

@@ -79,7 +79,7 @@ def run(sweep: Sweep, probe: Callable[[str], Host], options: Options, say_page: 
     jobs = planned(sweep, probe)
     check(options)
     _check(jobs.first)
-    expectations.begin(options.expecting)
+    expectations.begin(options.expecting, [job.spec for job in jobs.first])
     directory = options.results / sweep.name
     with runner.Ending() as ending, _alone(directory, options.results):
         try:

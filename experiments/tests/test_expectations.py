@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: MIT
 """EXPECT: what is read, what holds, fails or is undecided, and how programs learn it."""
 
+import re
 import xml.etree.ElementTree as ET
 
 import pytest
 
+from experiments.machine.host import Host
 from experiments.run.expectations import Expecting, Result, begin, is_decided, is_measured, judge, read, report
-from lib.errors import RunError
+from experiments.spec.resolve import resolve
+from lib.errors import RunError, SpecError
 from lib.exit_codes import Exit
 from runs.quantities import QUANTITIES
+
+VIRTUAL = Host(("bbr", "cubic"), netem=True, clock="virtual")
 
 
 def results(text: str, *values: float, path: tuple[str, str] = ("utilization", "mean")) -> list[Result]:
@@ -89,7 +94,31 @@ def test_report__has_a_status_and_junit_that_names_what_failed(tmp_path, capsys)
 
 def test_begin__leaves_no_results_of_an_earlier_run_and_refuses_a_place_that_cannot_be_written(tmp_path):
     (tmp_path / "junit.xml").write_text("old")
-    begin(Expecting(junit=tmp_path / "junit.xml"))
+    expect = "jain>0.5"
+    begin(Expecting(expect=expect, junit=tmp_path / "junit.xml"), [])
     assert not list(tmp_path.iterdir())
     with pytest.raises(RunError, match="JUNIT="):
-        begin(Expecting(junit=tmp_path / "missing/junit.xml"))
+        begin(Expecting(expect=expect, junit=tmp_path / "missing/junit.xml"), [])
+
+
+def test_begin__refuses_what_no_run_could_decide(tmp_path):
+    specs = [resolve({"cc": cc, "flows": "2", "clock": "virtual"}, VIRTUAL) for cc in ("cubic", "cubic:1,bbr:1")]
+    begin(Expecting(expect="share.bbr>0.1, share.cubic<1"), specs)  # a point of the sweep has it
+    for text, junit, problem in (
+        (
+            "share.typo>0.1",
+            None,
+            "EXPECT=share.typo>0.1 names an algorithm that no flow has; allowed: share.bbr, share.c",
+        ),
+        (" ", tmp_path / "junit.xml", "has no results without EXPECT; give EXPECT, too"),
+    ):
+        with pytest.raises(SpecError, match=re.escape(problem)):
+            begin(Expecting(expect=text, junit=junit), specs)
+    assert not list(tmp_path.iterdir())
+
+
+def test_read__refuses_a_share_of_a_count_and_a_count_of_a_share():
+    for text, kind in (("drops<5%", "a number"), ("utilization<5p", "a share or a ratio"), ("share.bbr<3p", "a share")):
+        with pytest.raises(ValueError, match=kind):
+            read(text)
+    assert read("drops<5")[0].most == read("depth_p99<5p")[0].most == 5
