@@ -13,7 +13,7 @@ import math
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field
 
@@ -181,6 +181,7 @@ class Experiment(Record):
     p4: Program | None = None  # None: our program
     loss: Loss | None = None  # `loss` and `jitter` are behind the bottleneck's queue, towards the receiver
     jitter: Jitter | None = None
+    taps: Literal[True] | None = None  # headers before and behind the queue are captured
     # Of one repetition.
     repetition: Positive = 1
     extra_delays_ns: Several[int] = ()  # of each flow, in addition to RTT; empty: none

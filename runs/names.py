@@ -19,6 +19,7 @@ TCP_FILE = "tcp.bst"
 GOODPUT_FILE = "goodput.bsg"
 FLOWS_FILE = "flows.bsf"  # only in runs with finite flows
 CAPTURES = ("into.pcap", "out_of.pcap")  # frames into and out of a switch whose program makes no postcards
+TAPS = ("before.pcap", "after.pcap")  # the headers on both sides of the queue, in runs with TAPS=1
 RATE_DIRECTORY = "rate"  # with the trace of a rate that changes
 PLACE = "place"  # in environment.json: the repetition's path below the results directory when it was recorded
 ENVIRONMENT = "environment.json"  # written last of the raw files: it marks the repetition as recorded

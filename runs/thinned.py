@@ -6,9 +6,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from lib import regular
-from runs.names import CAPTURES, FLOWS_FILE, GOODPUT_FILE, POSTCARDS_FILE, TCP_FILE, THINNED
+from runs.names import CAPTURES, FLOWS_FILE, GOODPUT_FILE, POSTCARDS_FILE, TAPS, TCP_FILE, THINNED
 
-RAW = (POSTCARDS_FILE, TCP_FILE, GOODPUT_FILE, FLOWS_FILE, *CAPTURES)
+RAW = (POSTCARDS_FILE, TCP_FILE, GOODPUT_FILE, FLOWS_FILE, *CAPTURES, *TAPS)
 OF_PACKETS = ("postcards.parquet", "tcp.parquet", "joined.parquet")
 OF_FLOWS = ("flows.parquet",)
 LOGS_AND_FIGURES = ("logs", "figures")

@@ -34,6 +34,7 @@ class Refused(Exception):
 _COPY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint32)
 _READ_BODY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32)
 _DROP_BODY = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+_TAP = ctypes.CFUNCTYPE(None, ctypes.c_uint64, ctypes.c_uint16, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32)
 
 
 class _Config(ctypes.Structure):
@@ -44,6 +45,7 @@ class _Config(ctypes.Structure):
         ("rate_entries", ctypes.c_uint32),
         ("read_body", _READ_BODY),
         ("drop_body", _DROP_BODY),
+        ("tap", _TAP),
     ]
 
 

@@ -16,15 +16,17 @@ from runs import verdict
 from runs.names import SUMMARY
 from runs.spec_file import the_repetition
 
-FORMATS = ("csv", "parquet", "pcapng", "flent", "telemetry-report")
-DIRECTORIES = ("csv", "parquet")  # these formats write a directory, all others a file
+FORMATS = ("csv", "parquet", "pcap", "pcapng", "flent", "telemetry-report")
+DIRECTORIES = ("csv", "parquet", "pcap")  # these formats write a directory, all others a file
+UNITS = {"csv": "rows", "parquet": "rows", "pcap": "frames", "flent": "steps"}
 
 
 class Asked(Keys):
     run: Path = field("a repetition, or a run with one: results/latest/rep-1", default=None)
     format: str = field(
-        "csv or parquet: every table and schema.json, which says what columns mean, into a new directory; pcapng: the "
-        "postcards as datagrams with times in ns (wire/postcard.lua shows their fields in Wireshark); "
+        "csv or parquet: every table and schema.json, which says what columns mean, into a new directory; pcap: what "
+        "two taps before and behind the queue saw, of a run with TAPS=1, into a new directory; pcapng: the postcards "
+        "as datagrams with times in ns (wire/postcard.lua shows their fields in Wireshark); "
         "telemetry-report: the postcards as reports of P4.org's Telemetry Report Format 2.0, in a pcapng file; flent: "
         "a data file for Flent's plots of its test tcp_nup (docs/formats.md)", default=None, values=FORMATS,
     )  # fmt: skip
@@ -56,18 +58,18 @@ def _export(repetition: Path, kind: str, output: Path) -> int:
         if kind in DIRECTORIES:
             part.mkdir()
         count = _writer(kind)(repetition, part)
-    unit = "steps" if kind == "flent" else "rows" if kind in DIRECTORIES else "postcards"
-    say(f"{output}: {count} {unit}")
+    say(f"{output}: {count} {UNITS.get(kind, 'postcards')}")
     verdict.say_doubts(repetition)
     return 0
 
 
 def _writer(kind: str) -> Callable[[Path, Path], int]:
-    from analysis.exporting import flent, pcapng, tables, telemetry_report
+    from analysis.exporting import flent, pcapng, tables, taps, telemetry_report
 
     return {
         "csv": lambda source, target: tables.write(source, target, "csv"),
         "parquet": lambda source, target: tables.write(source, target, "parquet"),
+        "pcap": taps.write,
         "pcapng": pcapng.write,
         "flent": flent.write,
         "telemetry-report": telemetry_report.write,

@@ -34,6 +34,7 @@ HAS_IP, HAS_PORTS, HAS_TCP, HAS_OPTIONS, IS_SHORT = (
 TCP, UDP = PROTOCOL_NUMBERS["tcp"], PROTOCOL_NUMBERS["udp"]
 FIN, SYN, PSH, CWR = 0x01, 0x02, 0x08, 0x80
 TWICE_NS = 1_000_000  # between the copies of a packet; TCP sends nothing again so soon
+MOSTLY_TWICE = 0.4  # share of copies among the packets of a capture that has (nearly) all of them twice
 GAP_NS = 50_000_000  # jumps of the time from here on are remembered: the clock may have been set
 MOST_GAPS = 1 << 16
 MOST_STRANGE = 0.01  # share of the packets that may be tunnels, or too short to match
@@ -228,18 +229,18 @@ def _first_ns(path: Path) -> int:
 
 def _copies(slab: Columns, digests: np.ndarray, digest_ns: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Mask of the packets that are copies of one just before: equal also in what a router changes. Also the digests and
-    times of the last packets, which the next slab needs. A datagram without IP id may be sent twice.
+    times of the last packets, which the next slab needs. A datagram without IP id may be sent twice: it is a copy only
+    if most packets come twice.
     """
     changed = slab["ttl"] | slab["checksum"].astype(np.uint64) << np.uint64(8)
     own = keys(slab) ^ changed * np.uint64(0x9E3779B97F4A7C15)
     has_number = (slab["ip_id"] != 0) | ((slab["flags"] & HAS_TCP != 0) & (slab["payload_bytes"] > 0))
-    every = np.concatenate((digests, own[has_number]))
-    times = np.concatenate((digest_ns, slab["time_ns"][has_number]))
+    every, times = np.concatenate((digests, own)), np.concatenate((digest_ns, slab["time_ns"]))
     order = np.argsort(every, kind="stable")
     same = (every[order[1:]] == every[order[:-1]]) & (times[order[1:]] - times[order[:-1]] <= TWICE_NS)
     copy = np.zeros(len(every), dtype=bool)
     copy[order[1:][same]] = True
-    last = times > slab["time_ns"][-1] - TWICE_NS
-    result = np.zeros(len(own), dtype=bool)
-    result[has_number] = copy[len(digests) :]
+    result, last = copy[len(digests) :], times > slab["time_ns"][-1] - TWICE_NS
+    if np.count_nonzero(result & has_number) < MOSTLY_TWICE * np.count_nonzero(has_number):
+        result &= has_number
     return result, every[last], times[last]

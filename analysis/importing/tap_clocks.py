@@ -156,7 +156,8 @@ def _set_clocks(
     sound = ~_look_alikes(taps["BEFORE"][1], two, number)
     forward = forward & sound
     stretch = forward & (number == np.bincount(number[forward]).argmax())
-    slope = switch_clock.slope(one[stretch], (two - link_ns - about)[stretch])
+    rise = switch_clock.slope(one[stretch], (two - link_ns - about)[stretch])  # by the time of BEFORE
+    slope = rise / (1 + rise)
     steps: dict[str, list[tuple[int, int]]] = {"BEFORE": [], "AFTER": []}
     now, moved = dict.fromkeys(taps, 0), dict.fromkeys(taps, 0)
     first = None

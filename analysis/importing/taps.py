@@ -410,6 +410,7 @@ class _Rate:
     def watch(self, packets: Iterable[Columns]) -> Iterator[Columns]:
         for part in packets:
             rows = np.flatnonzero(~part["dropped"])
+            rows = rows[np.argsort(part["departure_ns"][rows], kind="stable")]
             left = part["departure_ns"][rows]
             gap, bits = np.diff(left), wire_bytes(part["frame_bytes"][rows])[1:] * 8
             behind = np.flatnonzero((part["time_ns"][rows][1:] < left[:-1]) & (gap > 0))

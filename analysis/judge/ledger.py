@@ -17,7 +17,7 @@ import numpy as np
 from analysis.join.retransmits import segments_of
 from analysis.read import link_loss
 from analysis.read.columns import Column, ColumnFile, parts, slabs, sort_file
-from analysis.read.documents import LINE_PORT, Sent, total, total_of
+from analysis.read.documents import LINE_PORT, SENDER_PORT, Sent, total, total_of
 from analysis.read.load import Run
 from analysis.read.raw import Columns
 from analysis.read.target_limits import rules
@@ -104,6 +104,12 @@ def ledger(run: Run) -> Entries:
     if has_soft_switch:
         entries |= {name: links.sum_stats(suffix) for name, suffix in _OF_SOFT_PORTS.items()}
         entries |= {name: links.stats.get(name) for name in ("clone_drops", "pool_exhausted", "arrivals_clamped")}
+    if run.experiment.taps:
+        of_program = run.experiment.p4.ports if run.experiment.p4 else None
+        ports = (of_program[0] if of_program else SENDER_PORT, said.switch.bottleneck_port)
+        passed = total(links.stats.get(f"port.{port}.{name}") for port in ports for name in ("rx_frames", "departed"))
+        lost, recorded = (links.stats.get(f"taps_{name}") for name in ("lost", "frames"))
+        entries |= {"tap_passed": passed, "tap_recorded": recorded, "tap_lost": lost}
     if has_soft_switch and run.experiment.is_watched_by_core:
         entries |= _of_watched_by_core(run, entries)
     if has_hosts:
@@ -397,6 +403,7 @@ _CHAINS: tuple[tuple[tuple[str, str], ...], ...] = (
         ("link_lost", "packets were lost by the link behind the queue"),
         ("link_lost_rows", "postcards are of lost packets"),
     ),
+    (("tap_passed", "frames came to the tapped ports, and left them"), ("tap_recorded", "were recorded there")),
     (("datagrams_sent", "datagrams were sent"), ("datagrams_queued", "came to the queue")),
     (("datagrams_departed", "datagrams left the queue"), ("datagrams_received", "were received")),
 )
@@ -428,7 +435,8 @@ _COUNTERS = {
         "checksums_missing": "frames came without checksums: turn the senders' checksum offload off",
         "clone_drops": "postcards were not made because the switch had no memory for them: raise --packets",
         "pool_exhausted": "packets were dropped because the switch had no memory for them: raise --packets",
-        "arrivals_clamped": "",
+        "arrivals_clamped": "", "tap_passed": "", "tap_recorded": "",
+        "tap_lost": "frames could not be written to the captures of TAPS=1: is the disk full?",
     },
     "recorder": {
         "frames_recorded_into": "", "frames_recorded_out_of": "", "frames_passed_into": "", "frames_passed_out_of": "",

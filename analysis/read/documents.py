@@ -22,6 +22,7 @@ from lib import regular
 from lib.terminal import one_line
 
 LONGEST_FACT = 160  # characters of a value that a page shows as a fact
+SENDER_PORT = 1  # of the switch in the lab, unless the P4 program has other numbers
 LINE_PORT = 2  # the delay line's port to the receiver: LINE_TO_RECEIVER of experiments/spec/topology.py
 RERUN = "run the experiment again"
 OTHER_VERSION = "it is of another version or damaged"

@@ -256,6 +256,7 @@ def test_command__refuses_in_one_line_and_leaves_nothing_half_written(analysed, 
         (analysed, "xml", tmp_path / "out", "xml"),
         ("/nowhere", "csv", tmp_path / "out", "/nowhere: is not a run"),
         (bare, "csv", tmp_path / "out", ""),
+        (analysed, "pcap", tmp_path / "out", "allowed: a run with TAPS=1"),
         (bare, "pcapng", tmp_path / "out", ""),
         (bare, "telemetry-report", tmp_path / "out", ""),
     ):

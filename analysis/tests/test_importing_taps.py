@@ -249,7 +249,7 @@ def test_datagrams__of_ipv6_are_told_apart_by_their_payload(tmp_path, monkeypatc
     monkeypatch.setattr(tap_clocks, "SAMPLE", 300)
     head = bytes(12) + b"\x86\xdd\x60" + bytes(3) + struct.pack(">HBB", 8 + 100, 17, 64) + bytes(15) + b"\1"
     head += bytes(15) + b"\2" + struct.pack(">HHHH", 5, 6, 8 + 100, 0)
-    taps = []
+    taps = list[Tap]()
     for name, delay_ns in (("BEFORE", 0), ("AFTER", 5 * 10**9)):
         frames = [struct.pack("<IHHIIII", 0xA1B23C4D, 2, 4, 0, 0, 96, 1)]
         for number in range(4000):

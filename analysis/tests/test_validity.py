@@ -3,6 +3,7 @@
 not valid, with this reason alone.
 """
 
+import json
 import resource
 import shutil
 from dataclasses import replace
@@ -105,6 +106,22 @@ FAULTS = [
     ("spec", ("mode",), "ecn", ["does not say ecn_threshold_packets"]),
     ("spec", ("delay",), "tc", ["spec.yaml asks for 0 (where netem delays"]),
 ]
+
+
+def test_taps__captured_all_frames_of_both_ports(fresh):
+    directory = fresh()
+    change_spec(directory, taps=True)
+    stats = {"port.1.departed": 40, "port.2.departed": 50, "port.2.rx_frames": 40, "taps_lost": 0}
+    came = json.loads((directory / "switch.json").read_text())["stats"]["port.1.rx_frames"]
+    for name, count in {**stats, "taps_frames": came + 130}.items():
+        change(directory, "switch", ("stats", name), count)
+    assert analyse(directory).reasons == []
+    faults = (
+        ("switch", ("stats", "taps_frames"), came + 128, "were recorded there (-2)"),
+        ("switch", ("stats", "taps_lost"), 2, "2 frames could not be written to the captures of TAPS=1"),
+        ("switch", ("stats", "taps_lost"), None, "does not say tap_lost"),
+    )
+    assert unnamed(directory, faults) == []
 
 
 def test_program_of_the_users__may_drop_by_its_queues_limit_and_clone_to_nowhere(fresh):

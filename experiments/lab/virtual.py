@@ -135,6 +135,8 @@ def machine_job(plan: RunPlan, directory: Path, processor: int | None, kernel: P
         switch["rate_entries"] = len(plan.settings.rate_schedule.entries)
     if plan.settings.qdisc:
         switch["queue"] = plan.settings.ports.receiver
+    if plan.stored_spec.get("taps"):
+        switch["taps"] = f"{plan.settings.ports.sender},{plan.settings.ports.receiver}"
     parameters = {f"bufferscope_switch.{name}": str(value) for name, value in switch.items()}
     return MachineJob(
         kernel=kernel / KERNEL.name,

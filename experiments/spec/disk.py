@@ -31,6 +31,7 @@ SUMMARY_BYTES = 4 << 20  # summary, report and distributions
 FLOW_ROW_BYTES, LEAST_FLOW_PACKETS = 120, 4
 IPERF3_STREAM_BYTES = 128 << 10  # of a stream's buffer, a file in TMPDIR
 RECORDED_BYTES = 2 * (16 + 160)  # of a packet before and behind the switch (hosts/recorder.py)
+TAPS_BYTES = 4 * (16 + 128)  # of a packet and its ACK, before and behind the queue (softswitch/driver/taps.c)
 # Measured sizes of runs (experiments/tests/test_cost_question.py): trace records per data packet, tables relative to
 # raw files, and everything else.
 TRACED_SHARE, EXPECTED_DERIVED_SHARE, EXPECTED_REST_BYTES = 0.55, 0.3, 3 * 10**6
@@ -50,9 +51,14 @@ def _raw_bytes(spec: Experiment) -> int:
 
     record_bytes = POSTCARD.length + BLOCK.const["BLOCK_STAMP_BYTES"] + TCP_RECORD.length
     # `data_packets` counts full packets, so tiny flows have more.
-    record_bytes += RECORDED_BYTES if spec.is_recorded else 0
+    record_bytes += _captured_bytes(spec)
     packets = demand.data_packets(spec) + LEAST_FLOW_PACKETS * demand.finite_flows(spec)
     return int(packets * record_bytes)
+
+
+def _captured_bytes(spec: Experiment) -> int:
+    """Of each packet of data."""
+    return (RECORDED_BYTES if spec.is_recorded else 0) + (TAPS_BYTES if spec.taps else 0)
 
 
 def expected_bytes(spec: Experiment) -> int:
@@ -64,8 +70,7 @@ def expected_bytes(spec: Experiment) -> int:
     traced_bytes = TRACED_SHARE * wire.TCP_RECORD.length if spec.long else 0.0
     packets = demand.data_packets(spec)
     raw_bytes = packets * (record_bytes + traced_bytes)
-    recorded_bytes = packets * RECORDED_BYTES if spec.is_recorded else 0
-    return int(raw_bytes * (1 + EXPECTED_DERIVED_SHARE) + recorded_bytes) + EXPECTED_REST_BYTES
+    return int(raw_bytes * (1 + EXPECTED_DERIVED_SHARE) + packets * _captured_bytes(spec)) + EXPECTED_REST_BYTES
 
 
 def kept_bytes(spec: Experiment, keep: str) -> int:

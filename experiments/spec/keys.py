@@ -37,7 +37,7 @@ from hosts.traffic.open_loop import (
 from hosts.traffic.transfers import MOST_USERS, PATH_OF, THINK_FROM
 from lib import strict_yaml
 from lib.errors import BadValue, SpecError
-from lib.keys import BOTH, GROUP, SWEEP, Keys, field, parse, table
+from lib.keys import BOTH, GROUP, SWEEP, Keys, field, flag, parse, table
 from lib.places import shipped
 from lib.quantities import Buffer, Duration, Rate, Time, TimeOrRtts
 from lib.values import SIX_DECIMALS, number, whole_number
@@ -271,6 +271,9 @@ class RunKeys(Keys):
         "which element adds the RTT: switch (the soft switch itself, or a delay line behind a switch that cannot "
         "delay), or tc (netem on the receiver); default switch, on a testbed with another switch tc",
         values=("switch", "tc"))
+    taps: bool = flag(
+        "with CLOCK=virtual: 1 captures the headers of all packets of both directions before and behind the queue, at "
+        "exact times (make export FORMAT=pcap)")
     reps: int = field(
         "repetitions, one after the other (CLOCK=virtual: as many at once as there are free processors)",
         whole_number(1, MOST_REPS), "1", scope=SWEEP)

@@ -120,6 +120,7 @@ def _experiment(run: Words, groups: list[Words], host: Host) -> Experiment:
         p4=own_p4.resolve(spec),
         loss=spec.loss,
         jitter=spec.jitter,
+        taps=True if spec.taps else None,
     )
 
 

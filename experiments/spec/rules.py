@@ -48,7 +48,7 @@ ADDRESSES = "addresses of the sender that only the lab of one machine has; an in
 TIMES = ("duration", "warmup", "rtt", "start_spread")
 WORDS_NEED = {key: ("traffic",) for key, row in KEYS.items() if row.kinds and key != "cc"} | {
     "coalesce": ("offloads",), "ecn_threshold": ("mode",), "flows": ("traffic", "cc"), "nic_rate": ("offloads", "rate"),
-    "switch": ("clock",),
+    "switch": ("clock",), "taps": ("clock", "target", "switch"),
 }  # fmt: skip
 VALUES_NEED = WORDS_NEED | {
     "access": ("traffic", "access_links"), "ack_delay": ("rtt", "rtts"), "arrivals": ("traffic", "load", "flows"),
@@ -123,6 +123,9 @@ def without_meaning(words: Words, host: Host) -> Iterator[Error]:
     is_virtual = words.clock(host) == "virtual" and spec.target == "soft" and spec.switch in (None, "driver")
     for key, problem in linux_queue.wrong(spec.queue, words.given, is_virtual and not on_testbed(words, host)):
         yield Error(key, problem)
+    if spec.taps and (not is_virtual or on_testbed(words, host)):
+        yield Error("taps", "records in the network driver of the virtual-time kernel, where recording takes no time; "
+                    "allowed: with CLOCK=virtual, TARGET=soft and SWITCH=driver")  # fmt: skip
     if spec.ecn_threshold and spec.mode != "ecn":
         yield Error("ecn_threshold", "has no meaning here; allowed: with MODE=ecn only")
     for key, threshold in (("ecn_threshold", spec.ecn_threshold), ("buf", spec.buf)):

@@ -25,6 +25,7 @@ static char *flows = DEFAULT_FLOWS;
 static char *rate_entries = DEFAULT_RATE_ENTRIES;
 static char *numbers = "";
 static char *queue = "";
+static char *taps = "";
 
 module_param(ports, charp, 0444);
 MODULE_PARM_DESC(ports, "number of ports; each is a network device: bsw1, bsw2... (default 0: no switch)");
@@ -42,9 +43,13 @@ MODULE_PARM_DESC(numbers,
 		 "the program's numbers of bsw1, bsw2..., with commas between them (default 1,2,...)");
 module_param(queue, charp, 0444);
 MODULE_PARM_DESC(queue, "number of the port whose queue is the qdisc of bswq (default: none)");
+module_param(taps, charp, 0444);
+MODULE_PARM_DESC(taps,
+		 "numbers of the sender's and the queue's port, with a comma: their headers become captures");
 
 static void measure(struct executor *executor)
 {
+	bsw_taps_flush();
 	executor->mono_ns = ktime_get_ns();
 	executor->realtime_minus_mono_ns = ktime_to_ns(ktime_mono_to_real(0));
 }
@@ -123,6 +128,21 @@ static int __init create_queue(struct bsw_switch *owner)
 	return error ?: bsw_queue_create(owner, number);
 }
 
+static int __init create_taps(struct bsw_switch *owner)
+{
+	char list[32], *rest = list;
+	u32 numbers[2];
+	int error = 0;
+
+	if (!*taps)
+		return 0;
+	strscpy(list, taps, sizeof(list));
+	for (int side = 0; !error && side < 2; side++)
+		error = read_number("taps", strsep(&rest, ",") ?: "", 0, PIPELINE_DROP_PORT - 1,
+				    &numbers[side]);
+	return error ?: bsw_taps_create(&owner->executor, numbers);
+}
+
 static void read_body(uint8_t *to, const void *body, uint32_t offset, uint32_t bytes)
 {
 	/* Cannot fail: the body is as long as the frame. */
@@ -165,7 +185,11 @@ static void __init destroy(struct bsw_switch *owner)
 
 static int __init create(struct bsw_switch *owner)
 {
-	struct core_config config = {.read_body = read_body, .drop_body = drop_body};
+	struct core_config config = {
+		.read_body = read_body,
+		.drop_body = drop_body,
+		.tap = *taps ? bsw_taps_record : NULL,
+	};
 	u32 port_count;
 	int error = read_parameters(&config, &port_count);
 
@@ -180,6 +204,8 @@ static int __init create(struct bsw_switch *owner)
 		error = bsw_ports_create(owner, config.frame_bytes);
 	if (!error)
 		error = create_queue(owner);
+	if (!error)
+		error = create_taps(owner);
 	if (error)
 		destroy(owner);
 	else

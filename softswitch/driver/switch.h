@@ -58,6 +58,11 @@ struct sk_buff *bsw_make_skb(struct bsw_switch *owner, struct net_device *device
 /* queue_device.c; 0, or -errno after a console line. From now on the queue of port `number` is the qdisc of bswq. */
 int bsw_queue_create(struct bsw_switch *owner, u32 number);
 
+/* taps.c; 0, or -errno after a console line. `ports`: of the sender and of the queue. */
+int bsw_taps_create(struct executor *executor, const u32 ports[2]);
+void bsw_taps_record(u64 now_ns, u16 port, const u8 *frame, u32 resident_bytes, u32 bytes);
+void bsw_taps_flush(void);
+
 /* moderation.c; bsw_moderate takes ownership of the skb */
 void bsw_moderation_create(struct bsw_port *port, struct net_device *device);
 void bsw_moderation_open(struct bsw_port *port);

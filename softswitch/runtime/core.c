@@ -176,6 +176,8 @@ static void arrive(struct core *core)
 	core->now_ns = packet->time_ns;
 	std->ingress_global_timestamp = pipeline_ticks(core->now_ns) & CORE_TIME_MASK;
 	if (likely(!packet->passes)) {
+		if (unlikely(core->config.tap))
+			traffic_tap(core, packet, core->now_ns);
 		if (unlikely(core->watching))
 			watch_arrived(core, packet);
 		pipeline_ingress(core->pipeline, &packet->packet);

@@ -42,6 +42,11 @@ struct core_config {
 	 * drop_body frees the body of a dropped packet. */
 	void (*read_body)(uint8_t *to, const void *body, uint32_t offset, uint32_t bytes);
 	void (*drop_body)(void *body);
+
+	/* NULL, or called for each frame as it comes to a port, behind its access link and before the program, and as its
+	 * last bit leaves a port's queue, in the order of time. `resident_bytes` of its `bytes` are at `frame`. */
+	void (*tap)(uint64_t now_ns, uint16_t port, const uint8_t *frame, uint32_t resident_bytes,
+		    uint32_t bytes);
 };
 
 /* One output frame. Its bytes belong to the core and are valid until core_release. */

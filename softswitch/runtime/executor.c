@@ -49,6 +49,8 @@ static size_t stats(struct executor *executor, char *reply, size_t reply_bytes)
 	text_put_pair(&text, "loops", executor->loops);
 	text_put_pair(&text, "sleeps", executor->sleeps);
 	text_put_pair(&text, "mono_ns", executor->mono_ns);
+	text_put_pair(&text, "taps_frames", executor->taps_frames);
+	text_put_pair(&text, "taps_lost", executor->taps_lost);
 	return text_end(&text);
 }
 

@@ -168,10 +168,21 @@ static void run_egress(struct core *core, struct core_packet *packet, uint64_t n
 	pipeline_egress(core->pipeline, &packet->packet);
 }
 
+__attribute__((__noinline__)) void traffic_tap(const struct core *core, const struct core_packet *packet,
+					       uint64_t now_ns)
+{
+	uint32_t bytes = packet->packet.frame_bytes;
+
+	core->config.tap(now_ns, packet->port, packet->packet.frame,
+			 packet->body ? packet_resident_bytes(packet) : bytes, bytes);
+}
+
 static void put_output(struct core *core, struct port *port, struct core_packet *packet, uint64_t now_ns)
 {
 	uint64_t exit_ns = now_ns + port->delay_ns; /* of the port's delay line; then comes the flow's own */
 
+	if (unlikely(core->config.tap))
+		traffic_tap(core, packet, now_ns);
 	if (unlikely(port->dynamics)) {
 		exit_ns = impair(&core->dynamics[port->dynamics], exit_ns);
 		if (exit_ns == CORE_NEVER_NS) {

@@ -42,6 +42,8 @@ void traffic_enqueue(struct core *core, uint16_t port, struct core_packet *packe
 void traffic_depart(struct core *core);
 /* Transmits a packet of an outer queue from now on: the link is free. */
 void traffic_transmit(struct core *core, struct core_packet *packet, uint64_t now_ns);
+/* Shows a frame to the tap. */
+void traffic_tap(const struct core *core, const struct core_packet *packet, uint64_t now_ns);
 /* Sends a finished frame out of packet->port, beside the port's queue. */
 void traffic_output(struct core *core, struct core_packet *packet, uint64_t now_ns);
 
