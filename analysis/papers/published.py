@@ -56,13 +56,17 @@ def directories(docs: Path) -> dict[str, Path]:
 
 def rows(directory: Path) -> pl.DataFrame:
     """The columns ROW, LINK_AND_QUEUE and FIGURES of all runs in a paper's directory. Raises InputError."""
-    table = _read(directory, [*ROW, FIGURES, "spec"])
+    return _with_link_and_queue(_read(directory, [*ROW, FIGURES, "spec"])).drop("spec")
+
+
+def _with_link_and_queue(table: pl.DataFrame) -> pl.DataFrame:
+    """The table, which has specs, with the columns LINK_AND_QUEUE."""
     schema = {"spec": pl.String()} | {name: run_table.SCHEMA[name] for name in LINK_AND_QUEUE}
-    columns = {
-        spec: run_table.link_and_queue(Experiment.model_validate_json(spec)) for spec in table["spec"].unique().drop_nulls()
-    }
-    of_specs = pl.DataFrame([{"spec": spec, **values} for spec, values in columns.items()], schema=schema)
-    return table.join(of_specs, "spec", how="left", maintain_order="left").drop("spec")
+    of_specs = [
+        {"spec": spec} | run_table.link_and_queue(Experiment.model_validate_json(spec))
+        for spec in table["spec"].drop_nulls().unique()
+    ]
+    return table.join(pl.DataFrame(of_specs, schema=schema), "spec", how="left", maintain_order="left")
 
 
 def _read(directory: Path, columns: list[str]) -> pl.DataFrame:
@@ -87,8 +91,9 @@ class PublishedRuns:
         table = _read(directory, list(SCHEMA))
         self.without_answers = table.filter(pl.col("spec").is_null())  # no figure can be drawn from these
         whole = table.filter(pl.col("spec").is_not_null())
-        columns = [pl.lit(None, kind).alias(name) for name, kind in run_table.SCHEMA.items() if name not in ROW]
-        self.table = whole.with_columns(columns).with_columns(kept=pl.lit(KEPT)).select(run_table.COLUMNS)
+        known = _with_link_and_queue(whole)
+        columns = [pl.lit(None, kind).alias(name) for name, kind in run_table.SCHEMA.items() if name not in known]
+        self.table = known.with_columns(columns).with_columns(kept=pl.lit(KEPT)).select(run_table.COLUMNS)
         self._answers = whole.select("run", *ANSWERS)
 
     @cached_property

@@ -13,7 +13,7 @@ PAPER = Paper(
     title="Which queue to configure",
     citation="Kuhn, Natarajan, Khademi, Ros: Characterization Guidelines for Active Queue Management (AQM). RFC 7928",
     specs=Path(__file__).resolve().parents[3] / "experiments/specs/aqm",
-    figures=(delays.LONG, delays.SCENARIOS_FIGURE, delays.TABLE, shares.FIGURE),
+    figures=(delays.LONG, delays.WITH_TRAFFIC, delays.WITH_LINKS, delays.TABLE, shares.FIGURE),
     algorithms=("reno", "cubic", "bbr", "bbr3"),
     telling=("figure_01",),
 )

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from analysis.figures import algorithms
 from analysis.figures.common import BLUE, GREY, Data
@@ -20,19 +20,25 @@ CAPTION_OF_LONG = (
     "median, the line ends at the 99th percentile; hollow and grey: one flow. At the left, what 16 flows use of the "
     "link. 50 Mb/s, 20 ms; a BDP is 82 packets."
 )
-CAPTION_OF_SCENARIOS = (
-    "the same with Cubic: 16 flows with RTTs of 20 to 160 ms (6.2); 8 flows beside datagrams for half of the link, "
-    "which do not yield (5.3); short flows of 14 packets beside 4 long ones (7.2, 9); a rate that falls to a quarter "
-    "for 3 of the 10 s (8.2.5); 16 flows with random loss of 0.1 %."
+CAPTION_OF_TRAFFIC = (
+    "the same with other traffic: 16 Cubic flows with RTTs of 20 to 160 ms (6.2); 8 beside datagrams for half of the "
+    "link, which do not yield (5.3); short flows of 14 packets beside 4 long ones (7.2, 9); bursts of 64 datagrams at "
+    "ten times the link's rate beside 4 flows (7); 16 DCTCP flows with ECN, behind queues that mark."
+)
+CAPTION_OF_LINKS = (
+    "the same with links that change: a rate that falls to a quarter for 5 of the 10 s, and a rate like a cellular "
+    "network's (8.2.5); random loss of 0.1 %. 16 Cubic flows, 4 with the trace."
 )
 CAPTION_OF_TABLE = (
     "every queue in every scenario: queueing delay (ms, median / 99th percentile), utilization, dropped and marked "
-    "share of the packets, fairness (Jain), and the 99th percentile of the short flows' completion times (ms)."
+    "share of the packets, fairness (Jain), the 99th percentile of the short flows' completion times (ms), and the "
+    "time after a fall of the rate until the mean delay of 200 ms is at most twice what it is in the end (ms)."
 )
-SCENARIOS = {  # stem of the sweep: its panel
-    "rtts": "unequal RTTs", "unresponsive": "unresponsive", "short": "short flows", "steps": "rate steps",
-    "loss": "random loss",
+TRAFFIC = {  # stem of the sweep: its panel
+    "rtts": "unequal RTTs", "unresponsive": "unresponsive", "short": "short flows", "bursts": "bursts",
+    "dctcp": "DCTCP",
 }  # fmt: skip
+LINKS = {"steps": "rate steps", "trace": "cellular rate", "loss": "random loss"}
 LOW_MS, HIGH_MS = 0.012, 8000  # the shares stand where no delay is
 ROW_IN = 0.165
 MANY, ONE = 16, 1
@@ -47,8 +53,8 @@ def _long(runs: PaperRuns) -> dict[str, dict[int, Panel]]:
     }
 
 
-def _scenarios(runs: PaperRuns) -> dict[str, dict[int, Panel]]:
-    return {title: {MANY: by_queue(runs.select(stem))} for stem, title in SCENARIOS.items()}
+def _scenarios(runs: PaperRuns, titles: Mapping[str, str]) -> dict[str, dict[int, Panel]]:
+    return {title: {MANY: by_queue(runs.select(stem))} for stem, title in titles.items()}
 
 
 def _facts(panels: Mapping[str, Mapping[int, Panel]], headline: str = "") -> list[Fact]:
@@ -68,9 +74,12 @@ def _prepare_long(runs: PaperRuns) -> Data:
     return {"panels": panels, "facts": _facts(panels, algorithms.name("cubic"))}
 
 
-def _prepare_scenarios(runs: PaperRuns) -> Data:
-    panels = _scenarios(runs)
-    return {"panels": panels, "facts": _facts(panels)}
+def _preparing(titles: Mapping[str, str]) -> Callable[[PaperRuns], Data]:
+    def prepare(runs: PaperRuns) -> Data:
+        panels = _scenarios(runs, titles)
+        return {"panels": panels, "facts": _facts(panels)}
+
+    return prepare
 
 
 def _draw(data: Data) -> look.Figure:
@@ -110,7 +119,7 @@ def _row(ax: look.Axes, y: float, found: Measured, is_single: bool) -> None:
 
 def _prepare_table(runs: PaperRuns) -> Data:
     panels = {**{f"{cc}, {flows}": panel for cc, of in _long(runs).items() for flows, panel in of.items()},
-              **{title: of[MANY] for title, of in _scenarios(runs).items()}}  # fmt: skip
+              **{title: of[MANY] for title, of in _scenarios(runs, TRAFFIC | LINKS).items()}}  # fmt: skip
     facts = [
         fact
         for title, panel in panels.items()
@@ -123,7 +132,7 @@ def _prepare_table(runs: PaperRuns) -> Data:
     return {"panels": {title: panel for title, panel in panels.items() if panel}, "facts": facts}
 
 
-HEADS = ("scenario", "queue", "p50 / p99 ms", "used", "dropped", "marked", "Jain", "short flows, p99 ms")
+HEADS = ("scenario", "queue", "p50 / p99 ms", "used", "dropped", "marked", "Jain", "short, p99 ms", "settled, ms")
 
 
 def _cells(title: str, queue: str, found: Measured) -> list[str]:
@@ -133,7 +142,7 @@ def _cells(title: str, queue: str, found: Measured) -> list[str]:
     return [
         title, queue, f"{text(found.p50)} / {text(found.p99)}", text(found.used, 100, "{:.1f} %"),
         text(found.dropped, 100, "{:.2g} %"), text(found.marked, 100, "{:.2g} %"), text(found.fair),
-        text(found.completed),
+        text(found.completed), text(found.settled),
     ]  # fmt: skip
 
 
@@ -146,7 +155,7 @@ def _markdown(data: Data) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
-COLUMNS_AT = (0, 0.13, 0.31, 0.45, 0.55, 0.65, 0.74, 0.83)  # places of HEADS in the drawn table
+COLUMNS_AT = (0, 0.13, 0.31, 0.45, 0.53, 0.62, 0.70, 0.77, 0.89)  # places of HEADS in the drawn table
 LINE_IN = 0.115
 
 
@@ -162,5 +171,8 @@ def _draw_table(data: Data) -> look.Figure:
 
 
 LONG = PaperFigure("figure_01", CAPTION_OF_LONG, ("long",), _prepare_long, _draw)
-SCENARIOS_FIGURE = PaperFigure("figure_02", CAPTION_OF_SCENARIOS, tuple(SCENARIOS), _prepare_scenarios, _draw)
-TABLE = PaperFigure("table_1", CAPTION_OF_TABLE, ("long", *SCENARIOS), _prepare_table, _draw_table, table=_markdown)
+WITH_TRAFFIC = PaperFigure("figure_02", CAPTION_OF_TRAFFIC, tuple(TRAFFIC), _preparing(TRAFFIC), _draw)
+WITH_LINKS = PaperFigure("figure_03", CAPTION_OF_LINKS, tuple(LINKS), _preparing(LINKS), _draw)
+TABLE = PaperFigure(
+    "table_1", CAPTION_OF_TABLE, ("long", *TRAFFIC, *LINKS), _prepare_table, _draw_table, table=_markdown
+)

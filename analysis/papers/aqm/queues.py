@@ -7,12 +7,13 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from analysis.arithmetic.statistics import Interval, mean_interval
+from analysis.papers.aqm.settling import settled_ms
 from analysis.papers.paper_run import PaperRun
 from analysis.papers.series import grouped
 
 ORDER = (
-    "tail drop, 0.1 BDP", "tail drop, 1 BDP", "tail drop, 4 BDP", "RED", "CoDel", "PIE", "PI2", "DualPI2", "FQ-CoDel",
-    "Linux CoDel", "Linux PIE", "Linux FQ-CoDel", "Linux FQ-PIE", "Linux CAKE",
+    "tail drop, 0.1 BDP", "tail drop, 1 BDP", "tail drop, 4 BDP", "marks from 0.17 BDP", "RED", "CoDel", "PIE", "PI2",
+    "DualPI2", "FQ-CoDel", "Linux CoDel", "Linux PIE", "Linux FQ-CoDel", "Linux FQ-PIE", "Linux CAKE",
 )  # fmt: skip
 WRITTEN = {
     "red": "RED", "codel": "CoDel", "pie": "PIE", "pi2": "PI2", "dualpi2": "DualPI2", "fq_codel": "FQ-CoDel",
@@ -30,6 +31,7 @@ class Measured(NamedTuple):
     marked: Interval | None
     fair: Interval | None
     completed: Interval | None  # 99th percentile of the short flows' completion times, ms
+    settled: Interval | None  # time from a fall of the rate, ms
 
 
 def name(run: PaperRun) -> str:
@@ -40,6 +42,8 @@ def name(run: PaperRun) -> str:
         return f"Linux {WRITTEN.get(kind, kind)}"
     if spec.p4:
         return WRITTEN.get(spec.p4.compiled.name, spec.p4.compiled.name)
+    if run["mode"] == "ecn":
+        return f"marks from {run['ecn_threshold_packets'] / run['bdp_packets']:.2g} BDP"
     return f"tail drop, {round(run['buffer_over_bdp'], 1):g} BDP"
 
 
@@ -67,6 +71,7 @@ def measured(runs: list[PaperRun]) -> Measured:
         mean_interval(share(run, "marks") for run in runs),
         mean_interval(run["jain_index"] for run in runs),
         mean_interval(run.measure("completion_p99_ms", float | None, _completion_p99_ms) for run in runs),
+        mean_interval(run.measure("settled_ms", float | None, settled_ms) for run in runs if run["rate_changes"]),
     )
 
 

@@ -66,4 +66,4 @@ def _draw(data: Data) -> look.Figure:
     return figure
 
 
-FIGURE = PaperFigure("figure_03", CAPTION, (STEM,), _prepare, _draw)
+FIGURE = PaperFigure("figure_04", CAPTION, (STEM,), _prepare, _draw)
