@@ -111,7 +111,11 @@ def compared(before: Tap, after: Tap, rate_bps: int) -> Clocks:
     uncertainty = None
     if not forward.all():
         below = (apart - drifted)[~forward] - base
-        bounds = switch_clock.Bounds.of(since, since[forward], above[forward] - base, since[~forward], below)
+        bounds = switch_clock.Bounds.of(
+            lambda: [(since, since)],
+            lambda: [(since[forward], above[forward] - base)],
+            lambda: [(since[~forward], below)],
+        )
         _, width, _ = switch_clock.between([bounds])
         uncertainty = None if width is None else 2 * width  # the line is not in the middle, but at the upper bounds
     _check_order(one, apart, forward)
@@ -156,7 +160,7 @@ def _set_clocks(
     sound = ~_look_alikes(taps["BEFORE"][1], two, number)
     forward = forward & sound
     stretch = forward & (number == np.bincount(number[forward]).argmax())
-    rise = switch_clock.slope(one[stretch], (two - link_ns - about)[stretch])  # by the time of BEFORE
+    rise = switch_clock.slope(lambda: [(one[stretch], (two - link_ns - about)[stretch])])  # by the time of BEFORE
     slope = rise / (1 + rise)
     steps: dict[str, list[tuple[int, int]]] = {"BEFORE": [], "AFTER": []}
     now, moved = dict.fromkeys(taps, 0), dict.fromkeys(taps, 0)

@@ -112,15 +112,12 @@ def recounted_facts(recount: Recount) -> tuple[Counted, dict[str, Any]]:
     """(difference of each depth in cells from the recount, in full packets; facts about the depths in cells)."""
     whole = recount.full_packet_cells or 1
     delay = recount.delay_ns
-    return Counted.of([-(-recount.errors_cells // whole)]), {
+    errors, in_packets = recount.errors_cells, Counted()
+    in_packets.merge(-(-errors.values // whole), errors.counts)
+    return in_packets, {
         "postcard_delay_us": None if delay is None else {"min": delay[0] / 1e3, "max": delay[1] / 1e3},
         "cell_bytes": recount.cell_bytes,
-        "depth_error_cells": {
-            "p99": float(np.percentile(recount.errors_cells, 99)),
-            "max": int(recount.errors_cells.max()),
-        }
-        if len(recount.errors_cells)
-        else dict.fromkeys(("p99", "max")),
+        "depth_error_cells": {"p99": float(errors.percentile(99)) if len(errors) else None, "max": errors.max},
         "depth_gaps_mono_ns": recount.gaps_mono_ns[:MOST_GAPS],
         "packets_without_postcards": recount.lost_packets,
     }

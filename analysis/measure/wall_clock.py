@@ -59,7 +59,8 @@ def _departures(run: Run, queue: Columns) -> Iterator[Columns]:
 def _back_to_back(run: Run, queue: Columns) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """(gap to the departure before, wire bytes, the gap at RATE) of packets that waited for the packet before them."""
     if run.recount is not None:
-        yield run.recount.gaps_ns, run.recount.gap_bytes, run.recount.ideal_gaps_ns
+        for part in parts(run.recount.gaps, "gap_ns", "bytes") if run.recount.gaps else ():
+            yield part["gap_ns"], part["bytes"], part["bytes"] * (8e9 / run.experiment.rate_bps)
         return
     full_bytes = wire_bytes(np.array(run.experiment.mtu_bytes + ETHERNET_BYTES))
     for cards in _departures(run, queue):

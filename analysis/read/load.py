@@ -11,15 +11,17 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 
 from analysis.read import documents, imported, link_loss, link_rate, program_flows, recount, switch_clock
-from analysis.read.columns import Columns, parts, slabs
+from analysis.read.columns import Column, Columns, parts, slabs, sort_file
 from analysis.read.documents import Documents, IdleRtt
 from analysis.read.flows import MAX_FLOWS, WORDS, FiveTuple, Flow, Flows, FlowTable, flow_type
 from analysis.read.postcards import NO_DATA_BYTES, POLICY_VALUE, admitted, misspaced
 from analysis.read.raw import (
+    BY_ARRIVAL,
     RawFile,
     load_flows,
     load_goodput,
@@ -27,7 +29,6 @@ from analysis.read.raw import (
     load_tcp,
     numbered,
     read_postcards,
-    sort_postcards,
 )
 from lib.errors import InputError
 from model.experiment import Experiment
@@ -184,16 +185,21 @@ def _placed(
             tuple(echoes) if len(echoes) == len(measured) else (),
             not switch_clock.is_apart(spec, "collector"),
         ),
+        directory,
     )  # fmt: skip
-    recounted = recount.recount(postcards, spec, said.switch) if recount.in_cells(spec) else None
-    if clock is not None and recounted is not None:
-        postcards["sojourn_ns"] -= np.rint(postcards["sojourn_ns"] * (clock.drift_ppm / 1e6)).astype(np.int64)
-    elif clock is not None:
+    recounted = recount.recount(postcards, spec, said.switch, directory) if recount.in_cells(spec) else None
+    if clock is not None and recounted is None:
         clock.misspaced = misspaced(postcards, spec.rate_bps, "timeline_ns")
-        postcards["sojourn_ns"] = postcards["departure_mono_ns"] - postcards["enqueue_mono_ns"]
+    for rows in slabs(len(postcards["flow"]) if clock is not None else 0):
+        sojourn_ns = postcards["sojourn_ns"][rows]
+        if recounted is None:
+            sojourn_ns = postcards["departure_mono_ns"][rows] - postcards["enqueue_mono_ns"][rows]
+        elif clock is not None:
+            sojourn_ns -= np.rint(sojourn_ns * (clock.drift_ppm / 1e6)).astype(np.int64)
+        cast(Column, postcards["sojourn_ns"]).write(rows.start, sojourn_ns)
     for name in ("enqueue_switch_ns", "timeline_ns", "departure_mono_ns", "clock_part"):
         del postcards[name]
-    sort_postcards(directory, postcards)
+    sort_file(directory, postcards, *BY_ARRIVAL)
     return clock, recounted
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from analysis.arithmetic.unwrap import switch_time
-from analysis.read.columns import ColumnFile, Columns, filed, in_slabs, parts, slabs, sort, sort_file
+from analysis.read.columns import ColumnFile, Columns, filed, in_slabs, slabs, sort, sort_file
 from analysis.read.flows import PROTOCOL_NUMBERS, FlowTable, flow_type, flow_words
 from lib.errors import InputError
 from wire import wire
@@ -129,12 +129,6 @@ def _read_postcards(path: Path, raw: RawFile, derive: Callable[[Columns], Column
 
     names = [name for name in _POSTCARD.names or () if name not in _POSTCARD_NOT_COLUMNS]
     return _read(path, wire.BLOCK.const["BLOCK_POSTCARDS"], _POSTCARD, names, raw, signed)
-
-
-def sort_postcards(directory: Path, columns: Columns) -> None:
-    """Sorts columns, some of them in memory, by enqueue_mono_ns, in place: all are in a file then."""
-    columns.update(filed(directory, parts(columns, *columns)))
-    sort_file(directory, columns, *BY_ARRIVAL)
 
 
 def load_tcp(path: Path) -> tuple[Columns, FlowTable, RawFile]:

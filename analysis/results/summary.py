@@ -19,7 +19,7 @@ from analysis.measure.flow_rows import flow_rows
 from analysis.measure.loss import flows_losing_per_rtt
 from analysis.measure.queue_drain import drained_fraction
 from analysis.read import imported, postcards
-from analysis.read.columns import slabs
+from analysis.read.columns import filed, parts, rows_of, slabs
 from analysis.read.documents import Tracer
 from analysis.theory import many_flows, single_flow
 from lib.frames import ETHERNET_BYTES
@@ -200,7 +200,9 @@ def _cells(a: Analysis) -> dict[str, Any]:
     if recount is None:
         return {}
     spec, cards = a.run.experiment, a.queue
-    kept = {name: column[postcards.admitted(cards)] for name, column in cards.items()}
+    names = ("enqueue_mono_ns", "depth_cells", "flags")
+    admitted = (rows_of(part, postcards.admitted(part)) for part in parts(cards, *names))
+    kept = filed(a.run.directory, admitted) or {name: cards[name] for name in names}
     packets = spec.ecn_threshold_packets if spec.mode == "ecn" else spec.buffer_packets
     return {
         "cells": {

@@ -135,7 +135,7 @@ def test_doubts__make_the_run_not_valid(tmp_path: Path) -> None:
     assert "queue: no packet arrived; see logs/" in analyse(directory).reasons
 
 
-def test_few_postcards_or_random_stamps__leave_the_uncertainty_unknown() -> None:
+def test_few_postcards_or_random_stamps__leave_the_uncertainty_unknown(tmp_path: Path) -> None:
     tcp: Columns = {name: np.zeros(0, dtype=np.int64) for name in ("flow", "snd_nxt", "mono_ns")}
     tcp["unknown_fields"] = np.zeros(0, dtype=np.uint64)
     for count in (1, 2, 500):
@@ -144,13 +144,13 @@ def test_few_postcards_or_random_stamps__leave_the_uncertainty_unknown() -> None
         cards = {name: np.zeros(count, dtype=np.int64) for name in names}
         cards["rx_mono_ns"] = 10**12 + np.sort(rng.integers(0, 10**9, count))
         cards["enqueue_switch_ns"] = rng.integers(0, 1 << 48, count).astype(np.uint64)
-        clock = switch_clock.place(cards, tcp, switch_clock.Sender(0))
+        clock = switch_clock.place(cards, tcp, switch_clock.Sender(0), tmp_path)
         assert clock is not None
         assert clock.uncertainty_ns is None
         assert np.abs(cards["enqueue_mono_ns"] - cards["rx_mono_ns"]).max() < 2 * 10**9
 
 
-def test_recount__equals_a_count_packet_by_packet() -> None:
+def test_recount__equals_a_count_packet_by_packet(tmp_path: Path) -> None:
     """Random packets pass a traffic manager with room for 30 packets. Egress drops a packet if `threshold` packets or
     more wait behind it.
     """
@@ -158,11 +158,15 @@ def test_recount__equals_a_count_packet_by_packet() -> None:
         cards, depths = as_tofino.random_queue(seed, limit=30, egress_threshold=threshold)
         capabilities = {"cell_bytes": 80, "queued_extra_bytes": 22}
         spec = Experiment.model_construct(rtt_ns=1, mtu_bytes=1500, rate_bps=10**9)
-        found = recount(cards, spec, Switch.model_validate({"capabilities": capabilities, "bottleneck_port": 2}))
+        switch = Switch.model_validate({"capabilities": capabilities, "bottleneck_port": 2})
+        found = recount(cards, spec, switch, tmp_path)
         assert np.array_equal(cards["depth_packets"], depths)
         assert found.gaps_mono_ns == []
-        assert found.errors_cells.max() <= 20  # the packet in transmission, which the chip's depth does not count
-        assert found.gaps_ns.sum() == pytest.approx(found.ideal_gaps_ns.sum(), rel=1e-3)
+        assert (
+            found.errors_cells.values.max() <= 20
+        )  # the packet in transmission, which the chip's depth does not count
+        assert found.gaps
+        assert found.gaps["gap_ns"].sum() == pytest.approx(8 * found.gaps["bytes"].sum(), rel=1e-3)
 
 
 def test_exports_and_what_ifs__have_the_runs_times_and_depths(
