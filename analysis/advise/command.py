@@ -45,6 +45,8 @@ def _answer(
         else:
             measured = measure(answer) if measure else None
             lines = brief.lines(answer, check(question, measured), measured)
+            if question.from_:
+                lines = _of_capture(question.from_, question, answer, lines)
         for line in lines:
             say(line)
     if not (as_json or full):
@@ -58,3 +60,14 @@ def _answer(
     else:
         say("")
         show.print_table(question, rows, runs)
+
+
+def _of_capture(directory: Path, question: Question, answer: Answer, brief_lines: list[str]) -> list[str]:
+    """Five lines: the capture, and what brief says; then a table of buffers, and the check."""
+    from analysis.advise import of_capture
+
+    captured = of_capture.Captured(directory)
+    found = of_capture.advise(captured, question, answer)
+    first = len(brief_lines) - 5  # BUF's lines: the table has it
+    lines = [captured.line(), *brief_lines[first:-1], *of_capture.lines(captured, found, question.link)]
+    return [*lines, brief_lines[-1]]

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from pydantic import model_validator
 
+from analysis.advise import of_capture
 from analysis.advise.link import Link
 from analysis.advise.memory import MemoryLimits
 from analysis.theory.single_flow import ALGORITHMS
@@ -127,18 +128,33 @@ class Question(Keys):
         _flow_sizes)
     sram: Size = field("largest buffer in on-chip SRAM", default="1250000b")
     package: Size = field("largest buffer in the chip's package", default="32MiB")
+    from_: Path | None = field(
+        "an imported capture of the link (make import FROM=link.pcap): it answers RATE, RTT, FLOWS and MTU if they are "
+        "not given, and is asked what other buffers would do")
+    watermark: Size | None = field(
+        "with FROM: the most that the switch's queue held, by its counter: 1.2MB", Size.within("1b", "1000gb"))
+    drops: float | None = field(
+        "with FROM: the share of packets that the switch dropped, by its counters: 0.01%",
+        _number("0", "1", percent=True))
     evidence: Path = field("directory with run tables or runs to judge the rules by", default="docs/results")
     # fmt: on
 
     @model_validator(mode="before")
     @classmethod
     def _of_transfers(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """A question about transfers needs no number of long flows."""
+        """A question about transfers needs no number of long flows; a capture answers most of one about its link."""
+        if from_ := given.get("from"):
+            given = {**of_capture.Captured(Path(from_)).words(), **given}
         return {"flows": UNKNOWN[0], **given} if {"input", "flow_sizes"} <= given.keys() else given
 
     def check(self, wrong: Wrong) -> None:
         if self.buf and self.is_about_transfers:
             wrong("buf", "has no meaning here; allowed: without INPUT and FLOW_SIZES")
+        for name in ("watermark", "drops"):
+            if getattr(self, name) is not None and self.from_ is None:
+                wrong(name, "has no meaning here; allowed: with FROM, an imported capture of the link")
+        if self.from_ and self.is_about_transfers:
+            wrong("from", "has no meaning beside INPUT and FLOW_SIZES; allowed: without them")
         if self.package.base_units < self.sram.base_units:
             wrong("package", "is less than SRAM; allowed: as much or more")
         if self.link.flow_packets and self.link.flow_packets[-1][0] > LARGEST_FLOW_PACKETS:

@@ -60,13 +60,15 @@ def dispersions(directory: Path) -> tuple[list[float], list[float]]:
     return scales, result
 
 
-def at_a_time(directory: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def at_a_time(directory: Path, limit: str | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Over GRID equal parts of the capture: (times in s since its start; connections with data forward; their
-    effective number (sum of rates)^2 / (sum of squares), of each connection's mean rate over its life).
+    effective number (sum of rates)^2 / (sum of squares), of each connection's mean rate over its life); with
+    `limit`, of the connections that it limits.
     """
     step_ns, sizes, _ = load(directory)
     start_ns = collect(pl.scan_parquet(directory / BINS_FILE).select(pl.col("start_ns").first())).item()
-    rows = collect(of_data(scan(directory)).filter(pl.col("forward")).select("start_ns", "duration_ns", "data_bytes"))
+    chosen = pl.col("forward") & (pl.lit(True) if limit is None else pl.col("limit") == limit)
+    rows = collect(of_data(scan(directory)).filter(chosen).select("start_ns", "duration_ns", "data_bytes"))
     length = max(len(sizes) * step_ns, 1)
     begin, took, data = (rows[name].to_numpy() for name in rows.columns)
     first = np.clip((begin - start_ns) * GRID // length, 0, GRID - 1)
@@ -119,6 +121,7 @@ def summarize(directory: Path, rate_bps: int) -> dict[str, Any]:
         "rates": scales,
         "at_a_time": {
             "mean": float(open_.mean()), "max": int(open_.max(initial=0)), "effective": _mean(effective, open_),
+            "effective_of_this_link": _mean(*at_a_time(directory, LIMITS["link_ns"])[:0:-1]),
         },
         "size_bytes": _quantiles(flows, "data_bytes", SIZES),
         "rtt_ns": {

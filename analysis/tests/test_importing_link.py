@@ -146,6 +146,37 @@ def test_import__of_a_capture_makes_a_report_that_a_replay_repeats(known, tmp_pa
     assert main(["replay", f"RUN={tmp_path}/mine"]) == 0
     assert "byte for byte what they were" in capsys.readouterr().out
 
+    ask = ["advise", f"FROM={tmp_path}/mine"]
+    assert main([*ask, "BUF=300p"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    starts = ("The capture: load ", "Start with BUF=", "Least buffer: ", "Confidence: ", "Rules: ", "Enough: ")
+    assert [line.startswith(start) for line, start in zip(lines, starts, strict=False)] == [True] * len(starts)
+    assert "Asked: RATE=200mbit RTT=15.76ms FLOWS=4 CC=cubic UTIL=0.99." in lines[1]
+    table = [line for line in lines if "what-if, open loop" in line]
+    assert [line.split("  ")[0] for line in table] == ["today", "enough", "a tenth of today's"]
+    assert sum("published runs" in line for line in lines[6:]) == 3
+    packets = int(lines[5].removeprefix("Enough: ").split("p")[0])
+    assert f"  tc qdisc replace dev eth0 root bfifo limit {packets * 1514}" in lines
+    profiles = [json.loads(line) for line in lines if line.startswith("  {")]
+    assert profiles[0]["BUFFER_PROFILE"]["advised"]["static_th"] == str(packets * 1514)
+    assert profiles[1]["WRED_PROFILE"]["advised"]["green_max_threshold"] == str(packets * 1514)
+    assert f"  policy: {{mode: tail-drop, threshold: {packets}p}}" in lines
+    for words, said in (
+        (["WATERMARK=10kB"], "and the switch held at most WATERMARK=10kB without drops: the capture has packets"),
+        (["WATERMARK=10kB", "DROPS=0.0001%"], "Contradiction: DROPS=0.0001% is outside of the what-if's"),
+        (["WATERMARK=100MB"], "they were captured behind the queue, or the switch saw other traffic"),
+        (["BUF=10p", "WATERMARK=1MB"], "Contradiction: WATERMARK=1MB is 661 packets, more than BUF=10p."),
+    ):
+        assert main([*ask, *words]) == 0
+        assert said in capsys.readouterr().out, words
+
+
+def test_advise__refuses_counters_alone_and_runs_that_are_no_captures(tmp_path, capsys):
+    assert main(["advise", "RATE=1gbit", "RTT=10ms", "FLOWS=10", "DROPS=1%"]) == 1
+    assert "DROPS=1% has no meaning here; allowed: with FROM" in capsys.readouterr().err
+    assert main(["advise", f"FROM={tmp_path}"]) == 1
+    assert f"FROM={tmp_path} is not an imported capture of a link; allowed: what make import" in capsys.readouterr().err
+
 
 def test_captured_link__counts_flows_and_dispersion(tmp_path):
     """Poisson arrivals have an index of 1, pairs of packets 2; four connections, one of them nine times as fast."""

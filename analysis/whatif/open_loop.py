@@ -56,6 +56,31 @@ def near(flows: float, load: float, bdp: float) -> Row:
     return min(of_kind, key=apart)
 
 
+class Spread(NamedTuple):
+    """The least and the largest error of what-ifs: measured less what-if (utilization), measured over what-if."""
+
+    utilization: tuple[float, float]
+    delay: tuple[float, float]
+    loss: tuple[float, float]
+
+
+def spread(flows: float, load: float, bdp: float) -> Spread | None:
+    """The errors of all rows of this kind of traffic whose buffer is the nearest; None without a table."""
+    try:
+        nearest = near(flows, load, bdp)
+    except (OSError, ValueError, KeyError):
+        return None
+    alike = [
+        row
+        for row in rows()
+        if (row.flows > 0) == (nearest.flows > 0) and math.isclose(row.bdp, nearest.bdp, rel_tol=0.1)
+    ]
+    used = [row.utilization - row.utilization_whatif for row in alike]
+    delays = [row.delay_p99_ms / row.delay_p99_ms_whatif for row in alike if row.delay_p99_ms_whatif]
+    losses = [row.loss / row.loss_whatif for row in alike if row.loss_whatif]
+    return Spread(*((min(each, default=1), max(each, default=1)) for each in (used, delays, losses)))
+
+
 def sentence(run: Run, points: Sequence[Point]) -> str:
     """How far such a what-if was off in our own runs; "" if the table cannot be read."""
     flows = sum(group.flows for group in run.experiment.long) or len(run.traffic)

@@ -64,6 +64,8 @@ class Scaled(NamedTuple):
 class Asked(AdviseKeys):
     def check(self, wrong: Wrong) -> None:
         super().check(wrong)
+        if self.json_ and self.from_:
+            wrong("json", "cannot show the table of FROM; allowed: JSON=1 without FROM")
         if not self.measure:
             for name in ("results", "budget"):
                 if name in self.model_fields_set:
