@@ -84,6 +84,17 @@ _ALL = (
         "results/a results/b", first=("run", "with"),
     ),
     Command(
+        "pack", "put a run or a sweep into one file, with the program that made it", "bufferscope.pack",
+        "results/latest OUTPUT=mine.packed", first=("run",), starts_programs=True,
+    ),
+    Command(
+        "verify", "run a packed run again, confined, and say whether it gives the same bytes", "bufferscope.verify",
+        "mine.packed", first=("file",), starts_programs=True,
+    ),
+    Command(
+        "unpack", "unpack a packed run, and run nothing of it", "bufferscope.unpack", "mine.packed", first=("file",),
+    ),
+    Command(
         "cc", "list the congestion controls of each clock, and their parameters", "experiments.commands.algorithms",
         "", "show", has_keys=False, starts_programs=True,
     ),

@@ -13,11 +13,10 @@ from typing import cast
 from lib.places import IS_INSTALLED
 
 OUTPUT = "standard output"
-GOALS = (
-    "advise|build|cc|compare|deploy|doctor|experiment|export|figures|import|kernel|leftovers|parameters|replay|runs|"
-    "sweep"
+GOAL = re.compile(
+    r"\bmake (advise|build|cc|compare|deploy|doctor|experiment|export|figures|import|kernel|leftovers|parameters|"
+    r"replay|runs|sweep)\b"
 )
-GOAL = re.compile(rf"\bmake ({GOALS})\b")
 THIN_SPACE = "\u2009"  # between thousands; Python calls no space but " " printable
 
 

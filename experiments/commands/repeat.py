@@ -17,7 +17,7 @@ from controlplane.identity import committed_digest
 from experiments.lab import own_kernel
 from experiments.setup import environment
 from experiments.spec import congestion, own_p4
-from lib import regular
+from lib import regular, sources
 from lib.errors import BadValue, InputError
 from lib.terminal import one_line
 from model.experiment import OF_A_REPETITION, Experiment, Source
@@ -108,7 +108,7 @@ def compared(run: Path, spec: Experiment) -> tuple[list[str], list[str]]:
     """
     then = _world(environment_file.read(repetitions(run)[0]))
     facts = {
-        "git": environment.git(),
+        "git": sources.commit(),
         "program": {"digest": spec.p4.compiled.sha256 if spec.p4 else committed_digest()},
         "kernel": environment.kernel_names(),
         "virtual_machine": _virtual_machine(spec),

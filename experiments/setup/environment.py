@@ -17,7 +17,7 @@ from controlplane.targets import TARGETS
 from experiments.machine import host
 from experiments.plan.repetition_plan import RunPlan
 from experiments.spec import topology
-from lib import places, syscalls
+from lib import sources, syscalls
 from virtual import offers
 
 CPU_TIMES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")  # proc(5), /proc/stat
@@ -45,7 +45,7 @@ def machine() -> dict[str, Any]:
     return {
         "format_version": 1,
         "created_utc": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "git": git(),
+        "git": sources.commit(),
         "cpu": _cpu(),
         "versions": _versions(),
     }
@@ -106,24 +106,6 @@ def load() -> dict[str, Any]:
         "mono_ns": time.monotonic_ns(), "cpu": times, "loadavg": os.getloadavg(),
         "processes": counts.get("processes"), "context_switches": counts.get("ctxt"),
     }  # fmt: skip
-
-
-def git() -> dict[str, Any] | None:
-    """The commit, and whether tracked files have uncommitted changes; None without git."""
-
-    def ask(*words: str) -> str:
-        command = ["git", "-c", f"safe.directory={host.CHECKOUT}", "-C", str(host.CHECKOUT), *words]
-        return subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True
-        ).stdout.strip()
-
-    if made_from := places.commit():
-        return {"commit": made_from["commit"], "dirty": made_from["dirty"]}
-    try:
-        changes = ask("--no-optional-locks", "status", "--porcelain", "--untracked-files=no")
-        return {"commit": ask("rev-parse", "HEAD"), "dirty": bool(changes)}
-    except (OSError, subprocess.CalledProcessError):
-        return None
 
 
 def _cpu() -> dict[str, Any]:

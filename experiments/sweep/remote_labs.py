@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from experiments.machine import ssh
-from experiments.setup import environment
 from experiments.setup.deploy import read_inventory
+from lib import sources
 from lib.errors import RunError
 from lib.terminal import complain
 
@@ -58,7 +58,7 @@ def ready(labs: list[RemoteLab], virtual: bool) -> list[RemoteLab]:
     """The labs that answer and have this commit, built. Reports why the others are left out. Raises RunError if no lab
     remains.
     """
-    checkout = environment.git() or {}
+    checkout = sources.commit() or {}
     if checkout.get("dirty"):
         complain("note: the labs run the last commit, without your uncommitted changes")
     asked = [(lab, _ask(lab)) for lab in labs]

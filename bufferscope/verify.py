@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: MIT
+"""The command `verify`: runs the experiments of a packed run again, and says whether they give the same bytes.
+
+The packed programs are a stranger's, and so are congestion controls, P4 and commands of its experiments. Nothing runs
+before the user agrees, and then confined (experiments/machine/confined.py). Afterwards only the digests of the raw
+files and the numbers of the summary are read, no link is followed.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import stat
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from bufferscope import compare, pack
+from bufferscope.unpack import Packed
+from experiments.machine import confined
+from lib import regular
+from lib.errors import InputError, RunError
+from lib.exit_codes import Exit
+from lib.keys import field, flag
+from lib.terminal import complain, counted, say
+from lib.values import whole_number
+from runs import packed, record
+from runs.names import ENVIRONMENT
+from runs.spec_file import load_spec
+from runs.thinned import THINNED
+
+RAN, MADE = "again", "results"
+LAST_LINES = 5
+PACKED, OWN = "packed", "own"
+
+
+class Asked(Packed):
+    with_: str | None = field(
+        "packed: run the programs in the file; own: this machine's programs, which may give other numbers (default: "
+        "packed if the file has programs)", values=(PACKED, OWN),
+    )  # fmt: skip
+    runs: int = field("how many runs of a sweep are repeated, evenly chosen", whole_number(1, 10_000), default="3")
+    yes: bool = flag("1: run what is packed without asking")
+    show: bool = flag("1: check the file, say what would run, and run nothing")
+
+
+def run(asked: Asked) -> int:
+    """Returns the exit status: DONE if every repeated run gave the same bytes, else DOUBTFUL. Raises InputError,
+    RunError.
+    """
+    with tempfile.TemporaryDirectory(prefix="bufferscope-verify-", dir=os.environ.get("TMPDIR", "/var/tmp")) as name:
+        Path(name).chmod(0o755)
+        place = Path(name, "packed")
+        content = packed.unpack(asked.file, place, asked.most, f"{pack.PROGRAM}/build/")
+        about = content.about
+        repetitions = [place / each for each in _named(about.get("repetitions"), content)]
+        for each in repetitions:
+            _check(each)
+        has_programs = about.get("programs") == pack.PROGRAM
+        what = f"{counted(len(repetitions), 'run')} of {str(about.get('name'))[:100]}"
+        say(f"{asked.file}: {what}, whole; every raw file that it has is as recorded")
+        chosen = asked.with_ or (PACKED if has_programs else OWN)
+        repeated = repetitions[:: max(1, -(-len(repetitions) // asked.runs))]
+        if problem := _problem(chosen, repeated, about, has_programs):
+            raise RunError(problem)
+        whose = "the file's programs" if chosen == PACKED else "this machine's programs"
+        say(f"runs again {counted(len(repeated), 'run')} with {whose}, confined: no privileges, network or other files")
+        if asked.show:
+            return 0
+        _agree(asked.yes, chosen)
+        if chosen == OWN:
+            _place_own(place / "own")
+        program = place / (pack.PROGRAM if chosen == PACKED else "own")
+        return _compared(repeated, [_again(each, place, program) for each in repeated], place)
+
+
+def _named(paths: object, content: packed.Content) -> list[str]:
+    """The repetitions that the packer names, which must be among the files. Raises InputError."""
+    directories = {str(Path(path).parent) for path in content.files if Path(path).name == ENVIRONMENT}
+    if not isinstance(paths, list) or not paths or not all(path in directories for path in paths):
+        raise InputError("the file does not say which runs it has")
+    return sorted(set(paths))
+
+
+def _check(repetition: Path) -> None:
+    """Raises InputError for a run whose files are not those of its record."""
+    if problem := record.unrecorded(repetition):
+        raise InputError(problem)
+    if damage := record.damage(repetition, all_raw=not (repetition / THINNED).exists()):
+        raise InputError(f"{repetition.name}: {record.lines(damage)}")
+
+
+def _problem(chosen: str, repeated: list[Path], about: object, has_programs: bool) -> str:
+    """Why the runs cannot be repeated here; '' if they can."""
+    if chosen == PACKED:
+        if not has_programs:
+            return "the file has no programs; allowed: WITH=own, which runs this machine's"
+        assert isinstance(about, dict)
+        if about.get("processor") != platform.machine():
+            return (
+                f"its programs are for {str(about.get('processor'))!a}, this machine is {platform.machine()}: WITH=own"
+            )
+        return ""
+    for each in repeated:
+        spec = load_spec(each)
+        if spec.imported or spec.clock != "virtual" or spec.switch == "ns3" or spec.target != "soft":
+            return (
+                f"{each.parent.name}: was not made in virtual time by our switch, so nobody repeats it to the byte; "
+                "the file is whole, and bufferscope unpack gives its files"
+            )
+        if spec.congestion_sources or spec.p4:
+            return f"{each.parent.name}: has code of its packer's, which only WITH=packed runs, confined"
+    return ""
+
+
+def _agree(yes: bool, chosen: str) -> None:
+    """Raises RunError without the user's yes."""
+    if yes:
+        return
+    if sys.stdin.isatty() and sys.stdout.isatty():
+        print("Run it? [y/N] ", end="", flush=True)
+        if sys.stdin.readline().strip().lower() in ("y", "yes"):
+            return
+        raise RunError("nothing was run")
+    what = "a stranger's programs" if chosen == PACKED else "a stranger's experiment"
+    raise RunError(f"running {what} needs a yes: add YES=1 if you want it; SHOW=1 only checks the file")
+
+
+def _place_own(place: Path) -> None:
+    """Copies this machine's programs as a packed run has them. Raises InputError, RunError."""
+    from experiments.lab import virtual as virtual_lab
+    from experiments.setup import deploy
+
+    deploy.ensure()
+    virtual_lab.prepare()
+    for path, source in pack.program(set()):
+        target = place / Path(path).relative_to(pack.PROGRAM)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(source if isinstance(source, bytes) else source.read_bytes())
+        if path.startswith(f"{pack.PROGRAM}/build/") or os.access(source, os.X_OK):
+            target.chmod(0o755)
+
+
+def _again(repetition: Path, place: Path, program: Path) -> Path:
+    """Repeats the run with the programs; returns its new repetition. Raises RunError."""
+    confined.give(place)
+    results = place / RAN / repetition.parent.name
+    words = ["experiment", f"SPEC={repetition}", f"RESULTS={results}", "YES=1"]
+    environment = {"PYTHONPATH": str(program), "BUFFERSCOPE_CACHE": str(place / "cache"), "TMPDIR": "/tmp"}
+    command = confined.command([sys.executable, "-m", "bufferscope", *words], place, environment)
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False
+    )
+    made = [each for run in results.glob("*") if not run.is_symlink() for each in run.glob("rep-*")]
+    if len(made) != 1 or not (made[0] / ENVIRONMENT).is_file():
+        said = [line[:300] for line in (done.stderr or done.stdout).splitlines() if line.strip()][-LAST_LINES:]
+        raise RunError(f"{repetition.parent.name}: could not be run again (status {done.returncode})", *said)
+    for path in results.rglob("*"):
+        if not (stat.S_ISREG(path.lstat().st_mode) or stat.S_ISDIR(path.lstat().st_mode) or path.name == "latest"):
+            raise RunError(f"{repetition.parent.name}: its programs made {path.name!a}, which is no file")
+    return made[0]
+
+
+def _compared(repeated: list[Path], again: list[Path], place: Path) -> int:
+    """Prints what is the same, and the numbers that differ. Returns the exit status. Raises RunError."""
+    same = 0
+    for before, now in zip(repeated, again, strict=True):
+        name = str(before.relative_to(place / MADE))
+        try:
+            then = record.read(before)
+            assert then is not None  # _check
+            assert then.raw is not None
+            names = sorted(then.raw.keys() - {ENVIRONMENT})
+            made = {file: record.digest(now / file) for file in names if _is_file(now / file)}
+        except (OSError, ValueError) as error:
+            raise RunError(f"{name}: {error}") from None
+        differing = [file for file in names if made.get(file) != then.raw[file]]
+        if not differing:
+            same += 1
+            say(f"{name}: the same bytes in {counted(len(names), 'raw file')}")
+            continue
+        say(f"{name}: {len(differing)} of {counted(len(names), 'raw file')} differ: {', '.join(differing)}")
+        try:
+            for line in compare.lines(compare.read(before), compare.read(now)):
+                say(f"  {line}")
+        except InputError as error:
+            complain(f"  no numbers: {error}")
+    return Exit.DONE if same == len(repeated) else Exit.DOUBTFUL
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        regular.check(path)
+    except OSError:
+        return False
+    return not path.is_symlink()

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: MIT
+"""Runs a stranger's program by bubblewrap: without privileges and without a network, with one writable directory. It
+sees this machine's /usr, its Python and nothing else: no home, no /etc but names, no other process.
+
+root's program becomes nobody's: in a user namespace without other users its files would still be root's.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from experiments.machine import host
+from lib.errors import RunError
+from virtual import PATH
+
+NOBODY = 65534
+SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+NAMES = ("/etc/passwd", "/etc/group", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives")
+HIDDEN = ("/home", "/root", "/run", "/var/tmp")
+EMPTY = ("/sys", "/mnt", "/opt", "/srv")  # a virtual machine mounts its own /sys on that of its host
+
+
+def command(argv: Sequence[str], directory: Path, environment: Mapping[str, str]) -> list[str]:
+    """The command line that runs `argv` in `directory`, which alone it may change. Raises RunError without bubblewrap.
+
+    The directory must be below none of HIDDEN's or /tmp's links, and for root be nobody's (`give`).
+    """
+    program = host.tool("bwrap")
+    if not program:
+        raise RunError("bwrap is missing, which confines others' programs; install it: apt-get install bubblewrap")
+    words = [program, "--die-with-parent", "--new-session", "--clearenv", "--hostname", "confined"]
+    words += ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"]
+    is_root = os.geteuid() == 0
+    words += ["--cap-drop", "ALL"]
+    for capability in ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP") if is_root else ():
+        words += ["--cap-add", capability]
+    if not is_root:
+        words += ["--unshare-user", "--disable-userns"]
+    for path in SYSTEM:
+        if Path(path).is_symlink():
+            words += ["--symlink", str(Path(path).readlink()), path]
+        else:
+            words += ["--ro-bind-try", path, path]
+    words += [
+        "--proc",
+        "/proc",
+        "--dev",
+        "/dev",
+        "--perms",
+        "1777",
+        "--tmpfs",
+        "/tmp",
+        "--perms",
+        "1777",
+        "--tmpfs",
+        "/dev/shm",
+    ]
+    for path in HIDDEN:
+        words += ["--tmpfs", path]
+    for path in EMPTY:
+        words += ["--perms", "0755", "--dir", path]
+    python = _python()
+    for parent in sorted(
+        {str(each) for path in (*python, str(directory), *NAMES) for each in list(Path(path).parents)[:-1]}
+    ):
+        words += ["--perms", "0755", "--dir", parent]  # bubblewrap's own would be root's alone
+    for path in (*python, *NAMES):
+        words += ["--ro-bind-try", path, path]
+    words += ["--bind", str(directory), str(directory), "--chdir", str(directory)]
+    for name, value in {"PATH": PATH, "HOME": str(directory), "LC_ALL": "C.UTF-8", **environment}.items():
+        words += ["--setenv", name, value]
+    drop = [
+        "setpriv",
+        f"--reuid={NOBODY}",
+        f"--regid={NOBODY}",
+        "--clear-groups",
+        "--inh-caps=-all",
+        "--bounding-set=-all",
+    ]
+    return [*words, "--", *(drop if is_root else []), *argv]
+
+
+def give(directory: Path) -> None:
+    """Lets the confined program change a directory of this process's user, with its contents."""
+    if os.geteuid() == 0:
+        for path in (directory, *directory.rglob("*")):
+            os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
+
+
+def _python() -> list[str]:
+    """The directories of this Python and its packages, outermost first, without those in SYSTEM."""
+    wanted = {str(Path(path).resolve()) for path in (sys.prefix, sys.base_prefix)} | {sys.prefix, sys.base_prefix}
+    return sorted(path for path in wanted if not path.startswith(SYSTEM))
