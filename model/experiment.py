@@ -122,7 +122,7 @@ class Taps(Record):
 
 
 class Link(Record):
-    """What one capture of a link had. The depths of the run's queue are those of a queue without a limit at its rate."""
+    """What one capture of a link had. The depths of the run's queue are those of an endless queue at its rate."""
 
     packets: int = 0  # forward, the way of the queue: as on the link
     packets_back: int = 0

@@ -95,15 +95,15 @@ def test_report__has_a_status_and_junit_that_names_what_failed(tmp_path, capsys)
 def test_begin__leaves_no_results_of_an_earlier_run_and_refuses_a_place_that_cannot_be_written(tmp_path):
     (tmp_path / "junit.xml").write_text("old")
     expect = "jain>0.5"
-    begin(Expecting(expect=expect, junit=tmp_path / "junit.xml"), [])
+    begin(Expecting.model_validate({"expect": expect, "junit": tmp_path / "junit.xml"}), [])
     assert not list(tmp_path.iterdir())
     with pytest.raises(RunError, match="JUNIT="):
-        begin(Expecting(expect=expect, junit=tmp_path / "missing/junit.xml"), [])
+        begin(Expecting.model_validate({"expect": expect, "junit": tmp_path / "missing/junit.xml"}), [])
 
 
 def test_begin__refuses_what_no_run_could_decide(tmp_path):
     specs = [resolve({"cc": cc, "flows": "2", "clock": "virtual"}, VIRTUAL) for cc in ("cubic", "cubic:1,bbr:1")]
-    begin(Expecting(expect="share.bbr>0.1, share.cubic<1"), specs)  # a point of the sweep has it
+    begin(Expecting.model_validate({"expect": "share.bbr>0.1, share.cubic<1"}), specs)  # a point of the sweep has it
     for text, junit, problem in (
         (
             "share.typo>0.1",
@@ -113,7 +113,7 @@ def test_begin__refuses_what_no_run_could_decide(tmp_path):
         (" ", tmp_path / "junit.xml", "has no results without EXPECT; give EXPECT, too"),
     ):
         with pytest.raises(SpecError, match=re.escape(problem)):
-            begin(Expecting(expect=text, junit=junit), specs)
+            begin(Expecting.model_validate({"expect": text, "junit": junit}), specs)
     assert not list(tmp_path.iterdir())
 
 
