@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from analysis.tests import foreign, simulate
+from analysis.tests import foreign, simulate, tcp_model, two_taps
 from bufferscope.tests.typed.clone import Clone
 
 BASE = "make experiment CLOCK=virtual CC=cubic FLOWS=4 RATE=20mbit RTT=10ms WARMUP=300ms DURATION=1s BUF="
@@ -17,6 +17,21 @@ def traced(path: Path) -> None:
     """Another tool's directory of one experiment."""
     scenario = simulate.Scenario()
     foreign.write_text(path, scenario, simulate.Simulation(scenario).run())
+
+
+def link(path: Path) -> None:
+    """A capture of a link."""
+    flows, rate_bps, buffer, end_ns = tcp_model.five_rtts(2.0)
+    tcp_model.write_pcap(path, tcp_model.simulate(flows, rate_bps, buffer, end_ns)[0], flows)
+
+
+def side(name: str) -> Callable[[Path], None]:
+    """Makes a capture of one side of a router."""
+
+    def make(path: Path) -> None:
+        two_taps.write(path, getattr(two_taps.make(), name))
+
+    return make
 
 
 MAKERS: dict[str, str | Callable[[Path], None]] = {  # how the files that lines name come into being
@@ -31,6 +46,10 @@ MAKERS: dict[str, str | Callable[[Path], None]] = {  # how the files that lines 
     "sky.csv": ".venv/bin/python -m experiments.spec.link_trace satellite sky.csv --rate 100mbit",
     "sizes.txt": "printf '1000 0\\n100000 1\\n' >sizes.txt",
     "their-traces": traced,
+    "in.pcap": side("before"),
+    "out.pcap": side("after"),
+    "link.pcap": link,
+    "results/link": "make import FROM=link.pcap RATE=1gbit OUTPUT=results/link",
     "trace-directory": traced,
 }
 
