@@ -122,7 +122,7 @@ class Tap:
         self.others += int(np.count_nonzero(~is_ip))
         if not is_ip.all():
             records, times_ns, is_wrong = records[is_ip], times_ns[is_ip], is_wrong[is_ip]
-        part = {name: np.ascontiguousarray(records[name]) for name in (*COPIED, *self.extra)}
+        part = {name: np.array(records[name]) for name in (*COPIED, *self.extra)}  # a view cannot be written to
         is_tcp = part["flags"] & HAS_TCP != 0
         cut = (part["flags"] & IS_SHORT != 0) & np.isin(part["ip_protocol"], (TCP, UDP))
         self.short += int(np.count_nonzero(cut))

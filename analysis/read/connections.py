@@ -35,7 +35,7 @@ from lib.terminal import one_line
 from wire.wire import CONNECTION
 
 FILE, BINS_FILE = "flows.parquet", "rate.parquet"
-BIN_NS, MOST_BINS = 1_000_000, 1 << 22
+BIN_NS, MOST_BINS, LEAST_BINS = 1_000_000, 1 << 22, 100
 CONST = CONNECTION.const
 LIMITS = {
     "application_ns": "application", "window_ns": "window", "access_ns": "access link", "link_ns": "this link",
@@ -83,9 +83,11 @@ class Bins:
             self._counts[row, first : first + len(found)] += found.astype(np.uint32)
 
     def most_bps(self, over_ns: int) -> float:
-        """The largest rate of either way over so long a time, or over the whole capture if it is shorter."""
+        """The largest rate of either way over so long a time, or over the whole capture if it is shorter; a capture of
+        less than LEAST_BINS counts as that long.
+        """
         bins = max(min(over_ns // self.bin_ns, len(self)), 1)
-        long_ns = min(max(bins * self.bin_ns, 1), max(self.last_ns - self.start_ns, 1))
+        long_ns = max(min(bins * self.bin_ns, self.last_ns - self.start_ns), LEAST_BINS * self.bin_ns)
         sums = np.cumsum(self._counts[1::2, : len(self)], axis=1, dtype=np.int64)
         sums[:, bins:] -= sums[:, :-bins].copy()
         return 8e9 * float(sums.max(initial=0)) / long_ns

@@ -2,6 +2,7 @@
 """One capture of user traffic becomes a run, with a table of its connections."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +17,9 @@ from analysis.measure import captured_link
 from analysis.read import connections
 from analysis.results.tables import write_frame
 from analysis.tests import tcp_model as model
-from analysis.tests.imports import refused
+from analysis.tests.imports import pcap, refused
 from bufferscope.__main__ import main
+from lib.errors import InputError
 from runs.spec_file import load_spec
 from wire.wire import CONNECTION
 
@@ -96,6 +98,32 @@ def test_capture__of_one_way_says_what_it_lacks(known, tmp_path):
     kinds = pl.Series([flow.truth for flow in flows])
     for kind in ("application", "access link"):
         assert np.mean([limit == kind for limit in one.filter(kinds == kind)["limit"]]) >= 0.8
+
+
+def test_capture__of_few_packets_or_without_tcp_works(tmp_path):
+    """A single datagram; datagrams, whose RTT is unknown; the middle of a connection, cut off."""
+    one = pcap(tmp_path / "one.pcap", [(10**18, b"x")], 9999)
+    many = pcap(tmp_path / "many.pcap", [(10**18 + n * 10**7, bytes([n % 256])) for n in range(99)], 9999)
+    for capture, packets_ in ((one, 1), (many, 99)):
+        (tmp_path / capture.stem).mkdir()
+        with pytest.raises(InputError, match="so the RTT is unknown: add RTT=20ms"):
+            experiment(capture, 10**9).write(tmp_path / capture.stem)
+        imported = experiment(capture, 10**9)
+        imported.conditions = replace(imported.conditions, rtt_ns=20_000_000)
+        (tmp_path / f"{capture.stem}-rtt").mkdir()
+        imported.write(tmp_path / f"{capture.stem}-rtt")
+        table = pl.read_parquet(tmp_path / f"{capture.stem}-rtt" / connections.FILE)
+        assert table.select("protocol", "packets_out", "limit").rows() == [("udp", packets_, "no data")]
+    flows = [model.Flow(10**6, 10**6, 10**9)]
+    packets_, _ = model.simulate(flows, 10**8, 100, 3 * 10**8)
+    middle = model.write_pcap(tmp_path / "middle.pcap", packets_[300:600], flows)
+    middle.write_bytes(middle.read_bytes()[:-40])
+    (tmp_path / "run").mkdir()
+    imported = experiment(middle, 10**8)
+    imported.write(tmp_path / "run")
+    assert [line for line in imported.source.remarks if line.startswith("no connection began within the capture")]
+    assert "cut off in a packet" in imported.source.notes[-1]
+    assert pl.read_parquet(tmp_path / "run" / connections.FILE)["limit"].to_list() == ["this link"]
 
 
 def test_frames_of_gro__count_as_the_packets_on_the_link(known, tmp_path):
