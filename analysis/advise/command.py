@@ -65,8 +65,9 @@ def _answer(
 def _of_capture(directory: Path, question: Question, answer: Answer, brief_lines: list[str]) -> list[str]:
     """Five lines: the capture, and what brief says; then a table of buffers, and the check."""
     from analysis.advise import of_capture
+    from analysis.advise.captured import Captured
 
-    captured = of_capture.Captured(directory)
+    captured = Captured(directory)
     found = of_capture.advise(captured, question, answer)
     first = len(brief_lines) - 5  # BUF's lines: the table has it
     lines = [captured.line(), *brief_lines[first:-1], *of_capture.lines(captured, found, question.link)]

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from pydantic import model_validator
 
-from analysis.advise import of_capture
+from analysis.advise.captured import Captured
 from analysis.advise.link import Link
 from analysis.advise.memory import MemoryLimits
 from analysis.theory.single_flow import ALGORITHMS
@@ -144,7 +144,7 @@ class Question(Keys):
     def _of_transfers(cls, given: dict[str, Any]) -> dict[str, Any]:
         """A question about transfers needs no number of long flows; a capture answers most of one about its link."""
         if from_ := given.get("from"):
-            given = {**of_capture.Captured(Path(from_)).words(), **given}
+            given = {**Captured(Path(from_)).words(), **given}
         return {"flows": UNKNOWN[0], **given} if {"input", "flow_sizes"} <= given.keys() else given
 
     def check(self, wrong: Wrong) -> None:

@@ -116,7 +116,7 @@ def write(
     with only_one(repetition) as place:
         run, queue = load(repetition)
         points = of_run(run, queue, rate or run.rate, lengths(low, high))
-        error = open_loop.sentence(run, points)
+        error = error_of(run, points)
         name = _next(repetition, place)
         with files.scratch(SCRATCH, place) as made:
             new = files.path_of(made) / name
@@ -132,6 +132,18 @@ def write(
             save_both(draw, common.plain(data), new, "curve")
             files.deliver([name], made, place)
     return repetition / name, points, error
+
+
+def error_of(run: Run, points: Sequence[Point]) -> str:
+    """How far such a what-if was off in our own runs; "" if the table cannot be read."""
+    flows = sum(group.flows for group in run.experiment.long) or len(run.traffic)
+    load = max(point.utilization + point.loss for point in points)
+    middle = points[len(points) // 2]
+    try:
+        row = open_loop.near(flows, load, middle.bdp)
+    except (OSError, ValueError, KeyError):
+        return ""
+    return open_loop.text(row)
 
 
 def _facts(run: Run, rate: LinkRate) -> dict[str, Any]:

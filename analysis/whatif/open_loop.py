@@ -8,16 +8,11 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from lib import regular
-
-if TYPE_CHECKING:
-    from analysis.read.load import Run
-    from analysis.whatif.curve import Point
 
 TABLE = Path(__file__).resolve().parents[2] / "docs/results/open-loop.csv"
 FULL = 0.95  # a load from here on is of senders that fill the link
@@ -79,18 +74,6 @@ def spread(flows: float, load: float, bdp: float) -> Spread | None:
     delays = [row.delay_p99_ms / row.delay_p99_ms_whatif for row in alike if row.delay_p99_ms_whatif]
     losses = [row.loss / row.loss_whatif for row in alike if row.loss_whatif]
     return Spread(*((min(each, default=1), max(each, default=1)) for each in (used, delays, losses)))
-
-
-def sentence(run: Run, points: Sequence[Point]) -> str:
-    """How far such a what-if was off in our own runs; "" if the table cannot be read."""
-    flows = sum(group.flows for group in run.experiment.long) or len(run.traffic)
-    load = max(point.utilization + point.loss for point in points)
-    middle = points[len(points) // 2]
-    try:
-        row = near(flows, load, middle.bdp)
-    except (OSError, ValueError, KeyError):
-        return ""
-    return text(row)
 
 
 def text(row: Row) -> str:
