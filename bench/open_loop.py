@@ -32,7 +32,8 @@ def main(sweep: Path) -> None:
     writer.writerow(Row._fields)
     for (flows, load), by_buffer in sorted(of_traffic.items()):
         run, queue = curve.load(by_buffer[max(by_buffer)])
-        for point in curve.of_run(run, queue, run.rate, sorted(by_buffer)):
+        others = sorted(by_buffer)[:-1]  # through its own buffer a run's arrivals do what they did
+        for point in curve.of_run(run, queue, run.rate, others):
             measured = json.loads((by_buffer[point.packets] / SUMMARY).read_text())
             loss, used, delay = (float(BY_NAME[name].of(measured) or 0) for name in MEASURES)
             row = Row(

@@ -13,7 +13,7 @@ import pytest
 from analysis.read import columns
 from analysis.tests import damages, simulate
 from analysis.tests.documents import change_spec
-from analysis.whatif import CAVEAT, queue
+from analysis.whatif import CAVEAT, open_loop, queue
 from bufferscope.__main__ import main
 from softswitch.tests.fifo_model import fifo
 
@@ -182,3 +182,20 @@ def test_curve__that_cannot_be_is_refused(fresh, words, problem, capsys):
     assert main(["replay", f"RUN={directory}", *words]) == 1
     assert problem in capsys.readouterr().err
     assert not list(directory.glob("curve-*"))
+
+
+def test_open_loop__tells_the_errors_of_the_nearest_runs():
+    """The page has the numbers of the table."""
+    row = open_loop.near(5, 0.99, 0.1)
+    assert (row.flows, row.load) == (4, 1)
+    assert open_loop.near(5, 0.7, 0.1).load == 0.8
+    spread = open_loop.spread(5, 0.99, 0.1)
+    assert spread
+    errors = [each.utilization - each.utilization_whatif for each in open_loop.rows() if each.flows]
+    assert spread.utilization == (min(errors), max(errors))
+    assert f"{100 * row.loss_whatif:.2g} %" in open_loop.text(row)
+    page = (open_loop.TABLE.parents[1] / "your-capture.md").read_text()
+    for each in open_loop.rows():
+        assert (
+            f"| {100 * each.loss_whatif:.2g} %, {100 * each.loss:.2g} % | {100 * each.utilization_whatif:.1f} %" in page
+        )
