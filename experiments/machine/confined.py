@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Runs a stranger's program by bubblewrap: without privileges and without a network, with one writable directory. It
-sees this machine's /usr, its Python and nothing else: no home, no /etc but names, no other process.
+sees this machine's /usr, its Python and nothing else: no home, no secret of /etc, no other process.
 
 root's program becomes nobody's: in a user namespace without other users its files would still be root's.
 """
@@ -18,7 +18,15 @@ from virtual import PATH
 
 NOBODY = 65534
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-NAMES = ("/etc/passwd", "/etc/group", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives")
+# What libraries and tools read everywhere: without it they take other paths, and a run reads its clock at other times.
+NAMES = tuple(
+    f"/etc/{name}"
+    for name in (
+        "alternatives", "ethertypes", "gai.conf", "group", "host.conf", "hosts", "iproute2", "ld.so.cache",
+        "ld.so.conf", "ld.so.conf.d", "libnl-3", "locale.alias", "localtime", "mke2fs.conf", "netconfig", "networks",
+        "nsswitch.conf", "passwd", "protocols", "rpc", "services", "ssl/openssl.cnf", "timezone", "xattr.conf",
+    )
+)  # fmt: skip
 HIDDEN = ("/home", "/root", "/run", "/var/tmp")
 EMPTY = ("/sys", "/mnt", "/opt", "/srv")  # a virtual machine mounts its own /sys on that of its host
 
