@@ -57,7 +57,7 @@ def _queue(a: common.Analysis, end: float) -> Data:
 
 def _envelopes(a: common.Analysis, flows: list[common.Flow], end: float) -> Data:
     """Envelopes of the sums of all windows, and of the packets in flight of some flows."""
-    sums = {"aggregate": "in_flight_packets", "cwnd": "cwnd_packets"}
+    sums = {"aggregate": "in_flight_packets"} | ({"cwnd": "cwnd_packets"} if a.windows.has_cwnd else {})
     of_sums = {name: common.Envelope(0, end) for name in sums}
     columns = common.COLUMNS if len(flows) <= 32 else common.COLUMNS // 3
     of_flows = {entry.number: common.Envelope(0, end, columns) for entry in flows}
@@ -161,12 +161,14 @@ def _draw_rate(ax: common.Axes, facts: Data) -> None:
 def _draw_total(ax: common.Axes, data: Data) -> None:
     facts = data["facts"]
     if data["aggregate"].size:
-        ax.step(*data["cwnd"], where="post", color=GREY, linewidth=0.4, zorder=3, label="sum of cwnd")
+        if "cwnd" in data:
+            ax.step(*data["cwnd"], where="post", color=GREY, linewidth=0.4, zorder=3, label="sum of cwnd")
         ax.step(*data["aggregate"], where="post", color=ORANGE, linewidth=0.6, label="packets in flight")
         canvas.legend(ax, "upper right", columns=2)
         # In slow start, windows can be far larger than later. So only values after the warm-up set the scale.
         most_bdp = float(facts["rate"][2].max()) if "rate" in facts else facts["bdp"]
-        high = max(_highest([data["cwnd"], data["aggregate"]], facts), most_bdp + facts["buffer"])
+        drawn = [data[name] for name in ("cwnd", "aggregate") if name in data]
+        high = max(_highest(drawn, facts), most_bdp + facts["buffer"])
         ax.set_ylim(0, high * 1.15)
     else:
         common.say(ax, "no trace of the windows")

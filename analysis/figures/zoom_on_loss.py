@@ -34,7 +34,7 @@ def prepare(a: common.Analysis) -> Data:
     data["queue"], data["drops"], losers = _queue(a, moment, start, end)
     flows = a.windows.flows_of(a.run)
     if flows:
-        total = [(a.windows.in_flight_packets, "in flight"), (a.windows.cwnd_packets, "cwnd")]
+        total = [(a.windows.in_flight_packets, "in flight"), (a.windows.cwnd_packets, "cwnd")][: 1 + a.windows.has_cwnd]
         data["total"] = [(_steps(a.windows.mono_ns, values, moment, start, end), text) for values, text in total]
     lost = [entry for entry in flows if entry.number in losers and len(flows) > 1]
     data["each"] = [

@@ -17,6 +17,7 @@ import numpy as np
 
 from analysis.importing import tap_clocks, write
 from analysis.importing.fields import Cards
+from analysis.importing.outstanding import Outstanding
 from analysis.importing.tap import HAS_TCP, SYN, TCP, UDP, Tap
 from analysis.importing.tap_clocks import ENDS, Clocks
 from analysis.importing.traffic import MOST_FLOWS, Traffic
@@ -33,6 +34,7 @@ from model.experiment import UNKNOWN_IF_RECORDED, Taps
 from runs.names import POSTCARDS_FILE, TCP_FILE
 
 SLACK_NS = 1_000_000  # by which a packet may seem to leave before it came
+USUAL_RTT_NS = 10_000_000  # until a handshake tells
 LEAST_WAIT_NS = 50_000_000
 RATE_TOLERANCE = 0.02
 MOST_WAITING = 1 << 20  # packets of which it is open whether AFTER lost them; older ones count as dropped
@@ -192,14 +194,15 @@ class TapsExperiment:
         full = (self.before.full_bytes + self.after.full_bytes).most_common(1)
         mtu_bytes = self.mtu_bytes or (full[0][0] if full else 1500)
         flows = Flows()
-        table, behind, matcher, lost, uncovered = self._matched(directory, clocks, flows, mtu_bytes)
+        with (directory / TCP_FILE).open("xb") as file:
+            outstanding = Outstanding(file)
+            table, behind, matcher, lost, uncovered = self._matched(directory, clocks, flows, outstanding, mtu_bytes)
         if lost:
             table["dropped"][np.array(lost)] = np.zeros(len(lost), dtype=bool)
         rates = _Rate()
         deepest = _Deepest(flows)
         packets = deepest.watch(with_depths(rates.watch(_completed(table, behind, rate_bps))))
         count = write_postcards(directory / POSTCARDS_FILE, packets, Watched(1, 0, 1, 0))
-        (directory / TCP_FILE).touch()
         self.source.files += [write.digest(path) for tap in (self.before, self.after) for path in tap.files]
         self.source.notes += [*self.before.notes(), *self.after.notes(), *self.damage]
         taps = Taps(
@@ -208,7 +211,7 @@ class TapsExperiment:
             drift_ppm=clocks.slope * 1e6, uncertainty_ns=clocks.uncertainty_ns,
             steps_ns=tuple(-shift for steps in clocks.steps.values() for _, shift in steps), nat=tuple(clocks.changed),
         )  # fmt: skip
-        self._say(taps, matcher)
+        self._say(taps, matcher, outstanding)
         if self.before.strays:
             self.source.remarks.append(
                 f"{counted(self.before.strays, 'packet')} of BEFORE are left out: no packet of AFTER goes there"
@@ -231,11 +234,12 @@ class TapsExperiment:
         )  # fmt: skip
         if not self.conditions.buffer_packets:
             self.source.remarks.append(f"buffer: {counted(deepest.buffer_packets, 'packet')}, the deepest queue")
+        lacks = [] if outstanding.records else ["trace"]
         unknown = Cards([], set(UNKNOWN_IF_RECORDED))
-        write.describe(directory, found, conditions, self.source, unknown, None, ["trace"], count, taps)
+        write.describe(directory, found, conditions, self.source, unknown, None, lacks, count, taps)
 
     def _matched(
-        self, directory: Path, clocks: Clocks, flows: Flows, mtu_bytes: int
+        self, directory: Path, clocks: Clocks, flows: Flows, outstanding: Outstanding, mtu_bytes: int
     ) -> tuple[Columns, Columns, Matcher, list[int], int]:
         """All packets before the queue with their departures; those that only AFTER has; the rows of packets that AFTER
         lost; and how many packets are left out, because the other capture does not cover their time.
@@ -251,9 +255,11 @@ class TapsExperiment:
             return packets if may_stay.all() else rows_of(packets, may_stay)
 
         def side(tap: Tap, watch: bool) -> Iterator[Columns]:
-            packets = tap.ready(
-                _ways(clocks.place(tap, tap.read()), flows if watch else None, lost), mtu_bytes, rate_bps
-            )
+            parts = clocks.place(tap, tap.read())
+            if watch:
+                parts = _both_ways(parts, flows, lost, outstanding, self.conditions.rtt_ns)
+            forward = (rows_of(part, part["forward"]) for part in parts)
+            packets = tap.ready(forward, mtu_bytes, rate_bps)
             near = (only(slab, clocks.covers(tap.name, slab["time_ns"], limits.most_ns)) for slab in packets)
             return (_comparable(slab, clocks.changed, has_options) for slab in near)
 
@@ -276,7 +282,7 @@ class TapsExperiment:
         rows = np.concatenate([np.zeros(0, dtype=np.int64), *lost.rows])
         return came.columns(), behind.columns(), matcher, rows.tolist(), uncovered
 
-    def _say(self, taps: Taps, matcher: Matcher) -> None:
+    def _say(self, taps: Taps, matcher: Matcher, outstanding: Outstanding) -> None:
         notes, remarks = self.source.notes, self.source.remarks
         if taps.only_behind:
             notes.append(
@@ -313,6 +319,8 @@ class TapsExperiment:
             f"clocks: AFTER drifts by {taps.drift_ppm:+.3f} ppm against BEFORE; the packet that waited least is taken "
             f"to have found an empty queue, so times in the queue are right or too short ({bound})"
         )
+        if outstanding.records:
+            remarks.append("windows: packets in flight by the sequence and ACK numbers in BEFORE; cwnd is not known")
         if taps.nat:
             remarks.append(f"NAT changes the {', '.join(taps.nat)}; addresses are those of BEFORE")
         asked = self.conditions.rate_bps
@@ -325,18 +333,24 @@ class TapsExperiment:
             )
 
 
-def _ways(parts: Iterator[Columns], flows: Flows | None, lost: _Lost) -> Iterator[Columns]:
-    """The packets that go to AFTER. Of BEFORE, both ways are watched: handshakes, and ACKs of what went to AFTER."""
+def _both_ways(
+    parts: Iterator[Columns], flows: Flows, lost: _Lost, outstanding: Outstanding, rtt_ns: int
+) -> Iterator[Columns]:
+    """The packets of BEFORE, of which both ways are watched: handshakes, and ACKs of what went to AFTER."""
     for part in parts:
-        if flows is not None:
-            flows.handshakes(part)
-            back = rows_of(part, np.flatnonzero(~part["forward"] & (part["flags"] & HAS_TCP != 0)))
-            back = rows_of(back, np.argsort(back["time_ns"], kind="stable"))
-            flow = flows.table.find(_words(back, "dst", "src"))
-            acks = {"time_ns": back["time_ns"], "flow": flow, "ack": back["tcp_ack"]}
-            acks = rows_of(acks, (flow >= 0) & (back["tcp_flags"] & 0x10 != 0))
-            lost.acks += [acks] if len(acks["flow"]) else []
-        yield rows_of(part, part["forward"])
+        flows.handshakes(part)
+        rows = np.flatnonzero(part["flags"] & HAS_TCP != 0)
+        tcp = rows_of(part, rows[np.argsort(part["time_ns"][rows], kind="stable")])
+        flow = flows.table.find(_words(tcp, "src", "dst"))
+        is_ack = ~tcp["forward"]
+        flow[is_ack] = flows.table.find(_words(rows_of(tcp, is_ack), "dst", "src"))
+        known = flow >= 0
+        tcp, flow, is_ack = rows_of(tcp, known), flow[known], is_ack[known]
+        acks = {"time_ns": tcp["time_ns"], "flow": flow, "ack": tcp["tcp_ack"]}
+        acks = rows_of(acks, is_ack & (tcp["tcp_flags"] & 0x10 != 0))
+        lost.acks += [acks] if len(acks["flow"]) else []
+        outstanding.add(tcp, flow, is_ack, rtt_ns or flows.least_rtt_ns or USUAL_RTT_NS)
+        yield part
 
 
 def _comparable(slab: Columns, changed: list[str], has_options: bool) -> Columns:

@@ -241,11 +241,15 @@ def _stored_events(columns: Columns, known: dict[int, set[str]]) -> np.ndarray:
     for name in columns.keys() & set(rows.dtype.names or ()):
         rows[name] = columns[name]
     for event, names in known.items():
-        unknown = sum(
-            1 << bit for bit, (name, _) in enumerate(wire.TCP_RECORD.fields) if name not in names | {"unknown_fields"}
-        )
-        rows["unknown_fields"][rows["event"] == event] = unknown
+        rows["unknown_fields"][rows["event"] == event] = unknown_fields(names)
     return rows
+
+
+def unknown_fields(known: set[str]) -> int:
+    """The value of this field in trace records with these fields."""
+    return sum(
+        1 << bit for bit, (name, _) in enumerate(wire.TCP_RECORD.fields) if name not in known | {"unknown_fields"}
+    )
 
 
 def _write_raw(path: Path, part: Rows | None, stored: Callable[[Columns], np.ndarray], kind: str, version: int) -> None:

@@ -30,8 +30,8 @@ class InFlight:
 
 
 def window_known(tcp: Columns) -> np.ndarray:
-    """Mask of the records that know cwnd, and the packets in flight or what these are estimated from."""
-    return (known(tcp, "in_flight_packets") | known(tcp, "snd_nxt", "snd_una")) & known(tcp, "cwnd_packets")
+    """Mask of the records that know the packets in flight, or what these are estimated from."""
+    return known(tcp, "in_flight_packets") | known(tcp, "snd_nxt", "snd_una")
 
 
 def in_flight(run: Run, largest_payload: np.ndarray) -> InFlight:

@@ -114,10 +114,11 @@ class _Side:
 
 
 def reasons(run: Run, cards: Columns) -> list[str]:
-    """One line if the clocks of the trace and of one queue's `cards` differ; none in virtual time, where there is one
-    clock.
+    """One line if the clocks of the trace and of one queue's `cards` differ; none in virtual time, and of two captures,
+    where there is one clock.
     """
-    if run.experiment.in_virtual_time or is_free(run.experiment):
+    imported = run.experiment.imported
+    if run.experiment.in_virtual_time or is_free(run.experiment) or (imported and imported.taps):
         return []
     difference = difference_ns(run, cards)
     if abs(difference) <= CLOCK_SLACK_NS:

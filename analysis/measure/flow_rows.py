@@ -94,7 +94,7 @@ def _of_trace(run: Run, windows: WindowSeries, window: Window) -> dict[str, Valu
         np.minimum.at(rtt_min, of_flow, tcp["rtt_min_us"][measured].astype(rtt_min.dtype))
     return {
         "retransmits": _known(resent, records > 0),
-        "cwnd_packets_mean": _quotients(cwnd, total_ns),
+        "cwnd_packets_mean": _quotients(cwnd, total_ns if windows.has_cwnd else np.zeros_like(total_ns)),
         "in_flight_packets_mean": _quotients(in_flight, total_ns),
         "srtt_us_mean": _quotients(srtt, acks),
         "rtt_min_us": _known(rtt_min, rtt_min < NO_SAMPLE),

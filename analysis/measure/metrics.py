@@ -28,7 +28,7 @@ from analysis.read.link_loss import delivered
 from analysis.read.link_rate import LinkRate
 from analysis.read.load import Run
 from analysis.read.postcards import NEVER_NS, admissions, admitted, busiest, dropped, has_data, queue_keys
-from analysis.read.raw import Columns
+from analysis.read.raw import Columns, known
 from lib.frames import (
     ETHERNET_BYTES,
     IPV4_BYTES,
@@ -484,6 +484,7 @@ class WindowSeries:
     in_flight_packets: np.ndarray  # int64, the sum: the window of the literature
     cwnd_packets: np.ndarray  # int64, the sum of snd_cwnd
     last: np.ndarray  # by flow number: the row of the flow's last record; NONE without rows
+    has_cwnd: bool = True  # whether the records know cwnd, too: a capture does not
 
     def parts(self, *names: str, first: int = 0, last: int | None = None) -> Iterator[Columns]:
         """The named columns of these rows, slab by slab, in memory."""
@@ -523,8 +524,9 @@ def window_series(run: Run, in_flight: InFlight) -> WindowSeries:
             if len(chosen):
                 yield {name: column[chosen] for name, column in part.items()}
 
-    last, at = np.full(size, NONE, dtype=np.int64), 0
+    last, at, has_cwnd = np.full(size, NONE, dtype=np.int64), 0, True
     for part in records(*always):
+        has_cwnd &= bool(known(part, "cwnd_packets").all())
         last[part["flow"]] = np.arange(at, at + len(part["flow"]))  # NumPy keeps the last of several assignments
         at += len(part["flow"])
     types = SERIES | dict.fromkeys((*SUMS, "mono_ns"), np.int64) | {"flow": tcp["flow"].dtype}
@@ -550,7 +552,7 @@ def window_series(run: Run, in_flight: InFlight) -> WindowSeries:
             columns[name] = latest[name][size] + np.cumsum(change)
             latest[name][groups.flow], latest[name][size] = values[groups.ends - 1], columns[name][-1]
         file.append(columns)
-    return WindowSeries(**file.columns(), last=last)
+    return WindowSeries(**file.columns(), last=last, has_cwnd=has_cwnd)
 
 
 def almost_fairness(run: Run, windows: WindowSeries, window: Window, bdp_packets: int) -> dict[str, float | int | None]:

@@ -48,7 +48,8 @@ def distributions(a: Analysis) -> pl.DataFrame:
     * `depth_over_time_packets`, `aggregate_window_over_time_packets`: `count` is the ns at each value (over_time.py).
     """
     frames = [_frame(what, counted.values, counted.counts) for what, counted in _values(a)]
-    frames += [_at_acks(a, what, column) for what, column in metrics.SUMS.items()]
+    windows = [of for of in metrics.SUMS.items() if a.windows.has_cwnd or of[0] != "cwnd_packets"]
+    frames += [_at_acks(a, what, column) for what, column in windows]
     frames += [_frame(what, values, held_ns) for what, (values, held_ns) in _over_time(a)]
     if a.run.depths is not None:
         frames.append(_frame("queue_depth_packets", *a.run.depths))

@@ -177,7 +177,7 @@ def _aggregate(a: Analysis) -> dict[str, float | None]:
         "in_flight_min": int(packets[0]),
         "in_flight_max": int(packets[-1]),
         "in_flight_deviation": over_time.deviation(held),
-        "cwnd_mean": dot(cwnd, cwnd_ns) / float(cwnd_ns.sum()),
+        "cwnd_mean": dot(cwnd, cwnd_ns) / float(cwnd_ns.sum()) if a.windows.has_cwnd else None,
         "synchronization": over_time.synchronization(a.windows, a.shared),
     }
 

@@ -82,6 +82,10 @@ def test_queue__is_that_between_the_captures(tmp_path, truth, capsys):
     assert (summary["spec"]["mtu_bytes"], summary["buffer_packets"]) == (1500, two_taps.BUFFER)
     assert summary["drops"] == (~passed).sum()
     assert len(summary["flows"]) == 4
+    assert summary["in_flight_from"] == "snd_nxt - snd_una"
+    assert all(flow["in_flight_packets_mean"] > 0 and flow["cwnd_packets_mean"] is None for flow in summary["flows"])
+    seems = sum(flow["retransmits"] for flow in summary["flows"])
+    assert (~passed).sum() <= seems < 1.2 * (~passed).sum()  # bursts of a flow overlap: some segments are late
     assert summary["reasons"] == ["imported: no ledger, so nobody knows whether everything was recorded"]
     assert "make replay" in capsys.readouterr().out
 

@@ -166,7 +166,7 @@ def differences(record: np.void, read: dict[str, str]) -> list[str]:
     pairs = {"frame.len": record["frame_bytes"], "frame.cap_len": record["captured_bytes"]}
     groups = []
     if has["ip"]:
-        groups = ["v4" if is_v4 else "v6", *["tcp"] * has["tcp"], *["options"] * has["options"]]
+        groups = ["v4" if is_v4 else "v6", *["tcp"] * has["tcp"], *["options"] * (has["tcp"] and has["options"])]
         groups += ["udp"] * bool(
             has["ports"] and record["ip_protocol"] == 17 and not flags & CONST["CAPTURED_IS_SHORT"]
         )

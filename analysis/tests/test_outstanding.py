@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: MIT
+"""Packets in flight by the sequence and ACK numbers of a capture: those that were sent, and not acknowledged yet."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+
+from analysis.importing.outstanding import OF_ACK, PROBE, RETRANSMIT, Outstanding
+from analysis.importing.write import unknown_fields
+from analysis.read.columns import Columns
+from wire import wire
+
+MSS, RTT_NS = 1000, 4_000_000
+
+
+def packets(rows: list[tuple[int, int, str, int, int]], isn: int) -> tuple[Columns, np.ndarray, np.ndarray]:
+    """Of (time in ns, flow, kind, number, payload): the number counts from the flow's first."""
+    time, flow, kind, number, payload = map(np.array, zip(*rows, strict=True))
+    is_ack = kind == "ack"
+    seq = (isn + number).astype(np.uint32)
+    return {
+        "time_ns": time, "tcp_seq": np.where(is_ack, 7, seq).astype(np.uint32),
+        "tcp_ack": np.where(is_ack, seq, 9).astype(np.uint32), "payload_bytes": payload.astype(np.uint32),
+        "tcp_flags": np.full(len(rows), 0x10, dtype=np.uint8),
+        "src_port": np.where(is_ack, 80, 5 + flow).astype(np.uint16),
+        "dst_port": np.where(is_ack, 5 + flow, 80).astype(np.uint16),
+        **{name: np.full(len(rows), 3, dtype=np.uint64) for name in ("src_addr_hi", "src_addr_lo", "dst_addr_hi")},
+        "dst_addr_lo": np.full(len(rows), 4, dtype=np.uint64),
+    }, flow, is_ack  # fmt: skip
+
+
+def records(file: io.BytesIO) -> np.ndarray:
+    data, at, parts = file.getvalue(), 0, []
+    while at < len(data):
+        header = wire.BLOCK.decode(data[at:])
+        at += wire.BLOCK.length + header["payload_bytes"]
+        parts.append(np.frombuffer(data[at - header["payload_bytes"] : at], dtype=wire.STORED_TCP_RECORD))
+    return np.concatenate(parts)
+
+
+@pytest.mark.parametrize("isn", [5, 2**32 - 2500])
+@pytest.mark.parametrize("parts", [1, 7])
+def test_in_flight__is_what_was_sent_and_not_acknowledged(isn: int, parts: int) -> None:
+    """Two flows; sequence numbers may wrap around. One segment is sent again, one ACK comes twice."""
+    rows = []
+    for step in range(6):
+        rows += [(step * RTT_NS + flow, flow, "data", step * MSS, MSS) for flow in (0, 1)]
+        rows += [(step * RTT_NS + 20, 0, "ack", max(step - 2, 0) * MSS, 0)]
+    rows += [(6 * RTT_NS, 0, "data", 4 * MSS, MSS)]
+    rows += [(6 * RTT_NS + again, 0, "ack", 6 * MSS, 0) for again in (1, 2)]
+    file = io.BytesIO()
+    outstanding = Outstanding(file)
+    for part in np.array_split(np.arange(len(rows)), parts):
+        outstanding.add(*packets([rows[row] for row in part.tolist()], isn), RTT_NS)
+    found = records(file)
+    acks, again = found[found["event"] == PROBE], found[found["event"] == RETRANSMIT]
+    in_flight = (acks["snd_nxt"] - acks["snd_una"]).tolist()
+    assert in_flight == [1000, 2000, 3000, 3000, 3000, 3000, 0]
+    assert acks["src_port"].tolist() == [5] * 7
+    assert set(acks["unknown_fields"].tolist()) == {unknown_fields(OF_ACK)}
+    assert [((int(r["event_seq"]) - isn) % 2**32, int(r["data_bytes"])) for r in again] == [(4 * MSS, MSS)]
