@@ -115,8 +115,8 @@ def test_capture__of_few_packets_or_without_tcp_works(tmp_path):
         table = pl.read_parquet(tmp_path / f"{capture.stem}-rtt" / connections.FILE)
         assert table.select("protocol", "packets_out", "limit").rows() == [("udp", packets_, "no data")]
     flows = [model.Flow(10**6, 10**6, 10**9)]
-    packets_, _ = model.simulate(flows, 10**8, 100, 3 * 10**8)
-    middle = model.write_pcap(tmp_path / "middle.pcap", packets_[300:600], flows)
+    sent, _ = model.simulate(flows, 10**8, 100, 3 * 10**8)
+    middle = model.write_pcap(tmp_path / "middle.pcap", sent[300:600], flows)
     middle.write_bytes(middle.read_bytes()[:-40])
     (tmp_path / "run").mkdir()
     imported = experiment(middle, 10**8)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from analysis.figures import algorithms
 from analysis.figures.common import BLUE, GREY, Data
 from analysis.papers import look
-from analysis.papers.aqm.queues import Measured, by_queue
+from analysis.papers.aqm.queues import Measured, by_queue, rank
 from analysis.papers.facts import Fact
 from analysis.papers.paper import PaperFigure
 from analysis.papers.paper_runs import PaperRuns
@@ -84,7 +84,8 @@ def _preparing(titles: Mapping[str, str]) -> Callable[[PaperRuns], Data]:
 
 def _draw(data: Data) -> look.Figure:
     panels = data["panels"]
-    queues = list(dict.fromkeys(queue for of in panels.values() for panel in of.values() for queue in panel))
+    shown = {queue for of in panels.values() for panel in of.values() for queue in panel}
+    queues = sorted(shown, key=rank)
     figure, axes = look.new_figure(look.PAGE_IN, 0.75 + ROW_IN * max(len(queues), 3), 1, len(panels), sharey=True)
     at = {queue: -number for number, queue in enumerate(queues)}
     for ax, (title, of_flows) in zip(axes[0], panels.items(), strict=True):

@@ -50,7 +50,12 @@ def name(run: PaperRun) -> str:
 def by_queue(runs: Iterable[PaperRun]) -> dict[str, Measured]:
     """What each queue did, in the order of the page. Raises InputError."""
     of = {queue: measured(same) for queue, same in grouped(runs, name).items()}
-    return dict(sorted(of.items(), key=lambda item: ORDER.index(item[0]) if item[0] in ORDER else len(ORDER)))
+    return {queue: of[queue] for queue in sorted(of, key=rank)}
+
+
+def rank(queue: str) -> tuple[int, str]:
+    """Sorts queues' names: in the page's order, then others."""
+    return ORDER.index(queue) if queue in ORDER else len(ORDER), queue
 
 
 def measured(runs: list[PaperRun]) -> Measured:
