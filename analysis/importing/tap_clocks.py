@@ -116,7 +116,7 @@ def compared(before: Tap, after: Tap, rate_bps: int) -> Clocks:
             lambda: [(since[forward], above[forward] - base)],
             lambda: [(since[~forward], below)],
         )
-        _, width, _ = switch_clock.between([bounds])
+        _, width, _ = switch_clock.between([bounds.corners()])
         uncertainty = None if width is None else 2 * width  # the line is not in the middle, but at the upper bounds
     _check_order(one, apart, forward)
     changed = [

@@ -45,6 +45,10 @@ KEPT = {
     "dst_addr_lo": np.uint64, "src_port": np.uint16, "dst_port": np.uint16, "ip_protocol": np.uint8,
     "tcp_seq": np.uint32, "tcp_ack": np.uint32, "tcp_flags": np.uint8, "payload_bytes": np.uint32,
 }  # fmt: skip
+OF_TCP = (
+    "time_ns", "forward", "tcp_seq", "tcp_ack", "tcp_flags", "payload_bytes", "src_addr_hi", "src_addr_lo",
+    "dst_addr_hi", "dst_addr_lo", "src_port", "dst_port", "ip_protocol",
+)  # fmt: skip
 KINDS = {name: np.dtype(kind) for name, kind in KEPT.items()}
 
 
@@ -66,11 +70,10 @@ class Flows:
                 self.columns[name] = np.append(self.columns.get(name, np.zeros(0, kind)), np.zeros(more, kind))
         return numbers
 
-    def handshakes(self, part: Columns) -> None:
-        """Round trips from a SYN to the next segment of its sender."""
-        is_tcp = np.flatnonzero(part["flags"] & HAS_TCP != 0)
-        flow, syn = self.numbers(rows_of(part, is_tcp)), self.columns["syn_ns"]
-        times, control = part["time_ns"][is_tcp], part["tcp_flags"][is_tcp] & (SYN | 0x10)
+    def handshakes(self, tcp: Columns) -> np.ndarray:
+        """Round trips from a SYN to the next segment of its sender. Returns the packets' numbers of flows."""
+        flow = self.numbers(tcp)
+        syn, times, control = self.columns["syn_ns"], tcp["time_ns"], tcp["tcp_flags"] & (SYN | 0x10)
         is_syn = control == SYN
         begun, first = np.unique(flow[is_syn], return_index=True)
         new = syn[begun] == 0
@@ -83,6 +86,7 @@ class Flows:
             if (round_trips > 0).any():
                 least = int(round_trips[round_trips > 0].min())
                 self.least_rtt_ns = least if self.least_rtt_ns is None else min(least, self.least_rtt_ns)
+        return flow
 
 
 @dataclass
@@ -338,14 +342,14 @@ def _both_ways(
 ) -> Iterator[Columns]:
     """The packets of BEFORE, of which both ways are watched: handshakes, and ACKs of what went to AFTER."""
     for part in parts:
-        flows.handshakes(part)
         rows = np.flatnonzero(part["flags"] & HAS_TCP != 0)
-        tcp = rows_of(part, rows[np.argsort(part["time_ns"][rows], kind="stable")])
-        flow = flows.table.find(_words(tcp, "src", "dst"))
+        rows = rows[np.argsort(part["time_ns"][rows], kind="stable")]
+        tcp = rows_of({name: part[name] for name in OF_TCP}, rows)
+        flow = flows.handshakes(tcp).astype(np.int64)  # -1: unknown
         is_ack = ~tcp["forward"]
         flow[is_ack] = flows.table.find(_words(rows_of(tcp, is_ack), "dst", "src"))
-        known = flow >= 0
-        tcp, flow, is_ack = rows_of(tcp, known), flow[known], is_ack[known]
+        if not (known := flow >= 0).all():
+            tcp, flow, is_ack = rows_of(tcp, known), flow[known], is_ack[known]
         acks = {"time_ns": tcp["time_ns"], "flow": flow, "ack": tcp["tcp_ack"]}
         acks = rows_of(acks, is_ack & (tcp["tcp_flags"] & 0x10 != 0))
         lost.acks += [acks] if len(acks["flow"]) else []

@@ -90,6 +90,12 @@ class Bounds:
         first, last = float(min(at for at, _ in ends)), float(max(at for _, at in ends))
         return cls(first, last, *_extremes(above), lowest[0], -lowest[1])
 
+    def corners(self) -> Bounds:
+        """Those that bound a straight line; the others follow from them."""
+        above, below = _lower_hull(self.above_at, self.above), _lower_hull(self.below_at, -self.below)
+        of_above, of_below = (self.above_at[above], self.above[above]), (self.below_at[below], self.below[below])
+        return Bounds(self.first, self.last, *of_above, *of_below)
+
 
 class Sender(NamedTuple):
     """The sender's data beside its trace."""
@@ -318,17 +324,23 @@ def slope(stamps: Slabs) -> float:
     at, ahead = _extremes(lambda: ((departure - first, rx - departure) for departure, rx in stamps()))
     if len(at) < 2:
         return 0.0
-    hull: list[int] = []
-    for row in range(len(at)):
-        while len(hull) > 1 and _is_above(hull[-2], hull[-1], row, at, ahead):
-            hull.pop()
-        hull.append(row)
+    hull = _lower_hull(at, ahead)
     middle = float(at.mean())
     if len(hull) < 2:
         return 0.0
     right = min(max(int(np.searchsorted(at[hull], middle)), 1), len(hull) - 1)
     left, right_end = hull[right - 1], hull[right]
     return float(np.clip((ahead[right_end] - ahead[left]) / (at[right_end] - at[left]), -MAX_DRIFT, MAX_DRIFT))
+
+
+def _lower_hull(at: np.ndarray, ahead: np.ndarray) -> list[int]:
+    """The corners of the lower convex hull of points in the order of time."""
+    hull: list[int] = []
+    for row in range(len(at)):
+        while len(hull) > 1 and _is_above(hull[-2], hull[-1], row, at, ahead):
+            hull.pop()
+        hull.append(row)
+    return hull
 
 
 def _is_above(left: int, between: int, right: int, at: np.ndarray, ahead: np.ndarray) -> bool:
