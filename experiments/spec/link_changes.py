@@ -13,6 +13,7 @@ from typing import Any
 from lib import link_trace, regular, units
 from lib.frames import wire_bytes_of_ip
 from lib.link_dynamics import DISTRIBUTIONS, RateSchedule
+from lib.places import shipped
 from lib.quantities import Rate, Time
 from lib.values import number
 from model.experiment import Jitter, Loss, Source
@@ -50,7 +51,7 @@ def read_rate(value: object) -> Rate:
     """A constant rate, or a ChangingRate."""
     text = str(value).strip()
     if text.lower().startswith(TRACE):
-        return _trace(text, regular.expanded(text[len(TRACE) :]))
+        return _trace(text, shipped(regular.expanded(text[len(TRACE) :])))
     first, *later = text.split(",")
     if not later:
         return STEADY(value)
