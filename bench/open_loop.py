@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""docs/results/open-loop.csv from the sweep experiments/specs/open-loop.yaml (KEEP=all):
+"""docs/results/open-loop.csv from the sweep experiments/specs/whatif/open-loop.yaml (KEEP=all):
 
-make sweep SPEC=experiments/specs/open-loop.yaml
+make sweep SPEC=experiments/specs/whatif/open-loop.yaml
 python -m bench.open_loop results/open-loop >docs/results/open-loop.csv
 """
 

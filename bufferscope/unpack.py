@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 from bufferscope.pack import SUFFIX
@@ -11,6 +12,7 @@ from lib.keys import Keys, field
 from lib.terminal import counted, say
 from lib.values import whole_number
 from runs import packed
+from runs.names import ENVIRONMENT
 
 DEFAULT_MOST = "20000000000"
 
@@ -30,6 +32,7 @@ def run(asked: Asked) -> int:
     content = packed.unpack(asked.file, output, asked.most)
     owner.give(output)
     say(f"{output}: {counted(len(content.files), 'file')}, each as packed; its programs and pages are its packer's: ")
-    for repetition in content.about.get("repetitions", [])[:3]:
-        say(f"  bufferscope replay {output / str(repetition)}")
+    found = sorted(str(Path(path).parent) for path in content.files if Path(path).name == ENVIRONMENT)
+    for repetition in found[:3]:
+        say(f"  bufferscope replay {shlex.quote(str(output / repetition))}")
     return 0

@@ -8,6 +8,7 @@ files and the numbers of the summary are read, no link is followed.
 
 from __future__ import annotations
 
+import io
 import os
 import platform
 import stat
@@ -19,6 +20,7 @@ from pathlib import Path
 from bufferscope import compare, pack
 from bufferscope.unpack import Packed
 from experiments.machine import confined
+from experiments.run import runner
 from lib import regular
 from lib.errors import InputError, RunError
 from lib.exit_codes import Exit
@@ -31,7 +33,7 @@ from runs.spec_file import load_spec
 from runs.thinned import THINNED
 
 RAN, MADE = "again", "results"
-LAST_LINES = 5
+LAST_LINES, MOST_SAID = 5, 8192  # of what a program says: lines, bytes
 PACKED, OWN = "packed", "own"
 
 
@@ -49,7 +51,8 @@ def run(asked: Asked) -> int:
     """Returns the exit status: DONE if every repeated run gave the same bytes, else DOUBTFUL. Raises InputError,
     RunError.
     """
-    with tempfile.TemporaryDirectory(prefix="bufferscope-verify-", dir=os.environ.get("TMPDIR", "/var/tmp")) as name:
+    scratch = tempfile.TemporaryDirectory(prefix="bufferscope-verify-", dir=os.environ.get("TMPDIR", "/var/tmp"))
+    with scratch as name, runner.Ending():
         Path(name).chmod(0o755)
         place = Path(name, "packed")
         content = packed.unpack(asked.file, place, asked.most, f"{pack.PROGRAM}/build/")
@@ -72,13 +75,28 @@ def run(asked: Asked) -> int:
         if chosen == OWN:
             _place_own(place / "own")
         program = place / (pack.PROGRAM if chosen == PACKED else "own")
-        return _compared(repeated, [_again(each, place, program) for each in repeated], place)
+        recorded = [_raw_files(each) for each in repeated]  # before a program can change them
+        return _compared(repeated, recorded, [_again(each, place, program) for each in repeated], place)
+
+
+def _raw_files(repetition: Path) -> dict[str, str]:
+    """The digests of a run's raw files, as its record has them. Raises RunError."""
+    try:
+        found = record.read(repetition)
+    except (OSError, ValueError) as error:
+        raise RunError(f"{repetition.parent.name}: {error}") from None
+    if found is None or found.raw is None:
+        raise RunError(f"{repetition.parent.name}: has no record of its raw files")
+    return {name: digest for name, digest in found.raw.items() if name != ENVIRONMENT}
 
 
 def _named(paths: object, content: packed.Content) -> list[str]:
     """The repetitions that the packer names, which must be among the files. Raises InputError."""
+    if strange := {path.split("/")[0] for path in content.files} - {MADE, pack.PROGRAM}:
+        raise InputError(f"the file has {min(strange)!a}, which is neither of a run nor of its programs")
     directories = {str(Path(path).parent) for path in content.files if Path(path).name == ENVIRONMENT}
-    if not isinstance(paths, list) or not paths or not all(path in directories for path in paths):
+    in_runs = isinstance(paths, list) and all(isinstance(path, str) and path.startswith(f"{MADE}/") for path in paths)
+    if not isinstance(paths, list) or not paths or not in_runs or not directories.issuperset(paths):
         raise InputError("the file does not say which runs it has")
     return sorted(set(paths))
 
@@ -145,37 +163,40 @@ def _place_own(place: Path) -> None:
 def _again(repetition: Path, place: Path, program: Path) -> Path:
     """Repeats the run with the programs; returns its new repetition. Raises RunError."""
     confined.give(place)
-    results = place / RAN / repetition.parent.name
+    results = place / RAN / repetition.relative_to(place / MADE)
     words = ["experiment", f"SPEC={repetition}", f"RESULTS={results}", "YES=1"]
     environment = {"PYTHONPATH": str(program), "BUFFERSCOPE_CACHE": str(place / "cache"), "TMPDIR": "/tmp"}
-    command = confined.command([sys.executable, "-m", "bufferscope", *words], place, environment)
-    done = subprocess.run(
-        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False
-    )
+    command = confined.command([sys.executable, "-P", "-m", "bufferscope", *words], place, environment)
+    tail = b""  # a program may say without end
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as done:
+        assert isinstance(done.stdout, io.BufferedReader)
+        try:
+            while said := done.stdout.read1(1 << 16):
+                tail = (tail + said)[-MOST_SAID:]
+        except BaseException:
+            done.kill()  # and all that it started, which are in its PID namespace
+            raise
     made = [each for run in results.glob("*") if not run.is_symlink() for each in run.glob("rep-*")]
-    if len(made) != 1 or not (made[0] / ENVIRONMENT).is_file():
-        said = [line[:300] for line in (done.stderr or done.stdout).splitlines() if line.strip()][-LAST_LINES:]
-        raise RunError(f"{repetition.parent.name}: could not be run again (status {done.returncode})", *said)
+    if done.returncode not in (Exit.DONE, Exit.DOUBTFUL) or len(made) != 1 or not (made[0] / ENVIRONMENT).is_file():
+        lines = [line[:300] for line in tail.decode(errors="replace").splitlines() if line.strip()][-LAST_LINES:]
+        raise RunError(f"{repetition.parent.name}: could not be run again (status {done.returncode})", *lines)
     for path in results.rglob("*"):
         if not (stat.S_ISREG(path.lstat().st_mode) or stat.S_ISDIR(path.lstat().st_mode) or path.name == "latest"):
             raise RunError(f"{repetition.parent.name}: its programs made {path.name!a}, which is no file")
     return made[0]
 
 
-def _compared(repeated: list[Path], again: list[Path], place: Path) -> int:
+def _compared(repeated: list[Path], recorded: list[dict[str, str]], again: list[Path], place: Path) -> int:
     """Prints what is the same, and the numbers that differ. Returns the exit status. Raises RunError."""
     same = 0
-    for before, now in zip(repeated, again, strict=True):
+    for before, then, now in zip(repeated, recorded, again, strict=True):
         name = str(before.relative_to(place / MADE))
+        names = sorted(then.keys() | _raw_files(now).keys())
         try:
-            then = record.read(before)
-            assert then is not None  # _check
-            assert then.raw is not None
-            names = sorted(then.raw.keys() - {ENVIRONMENT})
             made = {file: record.digest(now / file) for file in names if _is_file(now / file)}
         except (OSError, ValueError) as error:
             raise RunError(f"{name}: {error}") from None
-        differing = [file for file in names if made.get(file) != then.raw[file]]
+        differing = [file for file in names if file not in then or made.get(file) != then[file]]
         if not differing:
             same += 1
             say(f"{name}: the same bytes in {counted(len(names), 'raw file')}")

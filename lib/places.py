@@ -25,7 +25,8 @@ def commit() -> dict[str, Any] | None:
     """`commit` and `dirty` of the checkout that a wheel or a source archive was made from; None in a checkout."""
     import json  # here: a virtual machine imports this module, too, and each page of code costs a fault
 
-    return dict(json.loads(COMMIT.read_text())) if COMMIT.exists() else None
+    found: dict[str, Any] | None = json.loads(COMMIT.read_text()) if COMMIT.exists() else None
+    return found
 
 
 def for_programs() -> dict[str, str]:

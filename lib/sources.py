@@ -38,7 +38,7 @@ def of_a_copy() -> dict[str, Path]:
 
 def commit() -> dict[str, Any] | None:
     """`commit`, and whether tracked files have uncommitted changes (`dirty`); None if nobody knows."""
-    if made_from := places.commit():
+    if (made_from := places.commit()) and "commit" in made_from:
         return {"commit": made_from["commit"], "dirty": made_from["dirty"]}
     try:
         changes = _git("--no-optional-locks", "status", "--porcelain", "--untracked-files=no")

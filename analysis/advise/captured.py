@@ -85,6 +85,11 @@ class Captured:
         return curve.of_run(run, queue, LinkRate(rate_bps), sorted(set(limits)))
 
     @property
+    def deepest_packets(self) -> int:
+        """Of the computed queue, which has no limit."""
+        return int(self.summary["queue_depth_packets"]["max"] or 0)
+
+    @property
     def deepest_bytes(self) -> int:
         """Of the computed queue, which has no limit."""
         return int(self.summary["queue_depth_bytes"]["max"] or 0)

@@ -57,7 +57,7 @@ def advise(captured: Captured, question: Question, answer: Answer) -> Advice:
     frame = link.bytes(1)
     mark = None if question.watermark is None else max(math.ceil(question.watermark.base_units / frame), 1)
     today = question.buffer_packets or (mark if question.drops else None)
-    top = max(round(2 * link.bdp), captured.deepest_bytes // round(frame) + 1, today or 1, mark or 1, 2)
+    top = max(round(2 * link.bdp), captured.deepest_packets + 1, today or 1, mark or 1, 2)
     points = captured.curve(link.rate_bps, curve.lengths(1, min(top, curve.MOST_PACKETS), 120))
     enough, why = answer.packets, "the upper end of the least buffer by published runs" if answer.least else "by rule"
     if captured.limited_here < MOSTLY:

@@ -71,12 +71,13 @@ def at_a_time(directory: Path, limit: str | None = None) -> tuple[np.ndarray, np
     rows = collect(of_data(scan(directory)).filter(chosen).select("start_ns", "duration_ns", "data_bytes"))
     length = max(len(sizes) * step_ns, 1)
     begin, took, data = (rows[name].to_numpy() for name in rows.columns)
-    first = np.clip((begin - start_ns) * GRID // length, 0, GRID - 1)
-    last = np.clip((begin + took - start_ns) * GRID // length, first, GRID - 1) + 1
-    rate = data / np.maximum(took, length // GRID)
+    part_ns = -(-length // GRID)
+    first = np.clip((begin - start_ns) // part_ns, 0, GRID - 1)
+    last = np.clip((begin + took - start_ns) // part_ns, first, GRID - 1) + 1
+    rate = data / np.maximum(took, part_ns)
     open_, sums, squares = (_between(first, last, weights) for weights in (np.ones(len(rate)), rate, rate**2))
     effective = np.where(open_ > 0, sums**2 / np.maximum(squares, 1e-300), 0)
-    return (np.arange(GRID) + 0.5) * length / GRID / 1e9, open_, np.minimum(effective, open_)
+    return (np.arange(GRID) + 0.5) * part_ns / 1e9, open_, np.minimum(effective, open_)
 
 
 def _between(first: np.ndarray, last: np.ndarray, weights: np.ndarray) -> np.ndarray:

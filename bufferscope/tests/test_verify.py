@@ -107,6 +107,23 @@ def test_verify__refuses_a_run_that_was_changed(file: Path, said: Say, tmp_path:
         assert (status, problem in text) == (1, True), text
 
 
+def test_verify__takes_no_files_beside_runs_and_programs(file: Path, said: Say, tmp_path: Path) -> None:
+    """Python would import such files before this machine's programs."""
+    with packed.opened(file, 10**9) as (content, archive):
+        contents: dict[str, Path | bytes] = {path: archive.read(path) for path in content.files}
+    for path in ("own/sitecustomize.py", "again/x/rep-1/environment.json", "sitecustomize.py"):
+        with (tmp_path / "more.packed").open("wb") as made:
+            packed.write(made, content.about, contents | {path: b"raise SystemExit(3)"})
+        status, text = said("verify", str(tmp_path / "more.packed"), "WITH=own", "YES=1")
+        assert (status, "neither of a run nor of its programs" in text) == (1, True), text
+
+
+def test_verify__takes_no_run_from_programs_that_fail(file: Path, said: Say, tmp_path: Path) -> None:
+    failing = changed(file, tmp_path, {"program/bufferscope/__main__.py": lambda _: b"raise SystemExit(7)"})
+    status, text = said("verify", str(failing), "YES=1")
+    assert (status, "could not be run again (status 7)" in text) == (1, True), text
+
+
 def test_verify__lets_no_program_out(file: Path, said: Say, tmp_path: Path) -> None:
     import socket
 

@@ -101,4 +101,4 @@ def give(directory: Path) -> None:
 def _python() -> list[str]:
     """The directories of this Python and its packages, outermost first, without those in SYSTEM."""
     wanted = {str(Path(path).resolve()) for path in (sys.prefix, sys.base_prefix)} | {sys.prefix, sys.base_prefix}
-    return sorted(path for path in wanted if not path.startswith(SYSTEM))
+    return sorted(path for path in wanted if not any(Path(path).is_relative_to(each) for each in SYSTEM))
