@@ -84,7 +84,6 @@ REMEDIES = [
         r"was recorded but not analysed: (make replay RUN=\S+)",
         "{0} && test -s results/c/rep-1/summary.json",
     ),
-    Remedy(f"mv build/tcp_flows aside; {RUN}", r"build first: (make build)", f"{{0}} && {RUN}"),
     Remedy(
         f"{RUN} KERNEL_PACKAGE=linux-source-6.12",
         r"choose the kernel beforehand: (make kernel KERNEL_PACKAGE=)",
