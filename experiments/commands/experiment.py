@@ -50,9 +50,9 @@ def run(words: dict[str, Any], errors: list[BadValue]) -> int:
     typed = dict(words)
     asked = take(Options, words, errors)
     file, inventory, directory = asked.spec or "", asked.inventory or "", asked.results.absolute()
-    deploy.ensure()
-    if stale := p4_program.out_of_date():  # before a kernel is built with the program
+    if stale := p4_program.out_of_date():  # before programs and a kernel are built with the program
         raise RunError(*stale)
+    deploy.ensure()
     if run := repeat.stored(file):
         spec, first = _repeated(run, words, errors)
         if spec.clock == "virtual" and spec.switch != "ns3":
