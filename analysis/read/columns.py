@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -25,10 +25,25 @@ HELD_ROWS = 1 << 17  # after a read of fewer rows so many stay in memory: the ne
 Columns = dict[str, np.ndarray]  # or Column, which acts like an array
 
 
+class _Spill:
+    """A file without a name, closed when the last of its columns goes."""
+
+    def __init__(self, place: Path | None) -> None:
+        with tempfile.TemporaryFile(dir=place) as file:
+            self._descriptor = os.dup(file.fileno())
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def __del__(self) -> None:
+        if hasattr(self, "_descriptor"):
+            os.close(self._descriptor)
+
+
 class Column(np.lib.mixins.NDArrayOperatorsMixin):
     """One column of a file."""
 
-    def __init__(self, file: IO[bytes], before: int, dtype: np.dtype, row_bytes: int, rows: int) -> None:
+    def __init__(self, file: _Spill, before: int, dtype: np.dtype, row_bytes: int, rows: int) -> None:
         """`before`: bytes of a row before this column."""
         self._file, self._before, self._row_bytes, self._rows = file, before, row_bytes, rows
         self.dtype, self.shape = dtype, (rows,)
@@ -152,7 +167,7 @@ class ColumnFile:
     def __init__(self, directory: Path, kinds: Mapping[str, np.dtype] | None = None) -> None:
         """Without `kinds` the columns are those of the first rows."""
         place = directory if os.access(directory, os.W_OK) else None
-        self._file: IO[bytes] = tempfile.TemporaryFile(dir=place)  # noqa: SIM115 (the columns close it)
+        self._file = _Spill(place)
         self._kinds, self.rows = dict(kinds or {}), 0
 
     def columns(self) -> Columns:

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from ansible.tests.conftest import ANSIBLE, Played, play
-from experiments.setup import environment
 from experiments.sweep.remote_labs import RemoteLab, ready
+from lib import sources
 from lib.errors import RunError
 
 # `make kernel` here makes the files that a sweep looks for in a lab, and logs each call.
@@ -68,7 +68,7 @@ def commit(here: Path, text: str) -> str:
 def test_labs__deployed_twice_change_nothing_and_at_another_commit_are_refused(
     tmp_path: Path, here: Path, lab: RemoteLab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(environment, "git", lambda: {"commit": git(here, "rev-parse", "HEAD"), "dirty": False})
+    monkeypatch.setattr(sources, "commit", lambda: {"commit": git(here, "rev-parse", "HEAD"), "dirty": False})
     with pytest.raises(RunError, match="lab: it cannot be used: "):
         ready([lab], virtual=True)  # the lab's directory does not exist yet
     old = commit(here, "two")
