@@ -29,9 +29,18 @@ class InFlight:
     source: str | None  # SEQUENCE_NUMBERS if any row is estimated, else PACKETS_OUT; None if no row knows the window
 
 
-def window_known(tcp: Columns) -> np.ndarray:
-    """Mask of the records that know the packets in flight, or what these are estimated from."""
-    return known(tcp, "in_flight_packets") | known(tcp, "snd_nxt", "snd_una")
+def knows_cwnd(run: Run) -> bool:
+    """Whether the run's trace has cwnd, which captures cannot know. True without records."""
+    rows = len(run.tcp["unknown_fields"])
+    return not rows or any(known(part, "cwnd_packets").any() for part in parts(run.tcp, "unknown_fields"))
+
+
+def window_known(tcp: Columns, with_cwnd: bool) -> np.ndarray:
+    """Mask of the records that know the packets in flight, or what these are estimated from, and in a trace
+    `with_cwnd` (knows_cwnd) cwnd, too.
+    """
+    usable = known(tcp, "in_flight_packets") | known(tcp, "snd_nxt", "snd_una")
+    return usable & known(tcp, "cwnd_packets") if with_cwnd else usable
 
 
 def in_flight(run: Run, largest_payload: np.ndarray) -> InFlight:
@@ -40,9 +49,9 @@ def in_flight(run: Run, largest_payload: np.ndarray) -> InFlight:
     mss is the record's `mss_bytes` if known; else the flow's largest payload in the queue, `largest_payload` (by flow
     number, 0 if the flow has none); else the payload of a packet as long as the MTU, with TCP timestamps.
     """
-    has_windows = lacking = False
+    has_windows, lacking, with_cwnd = False, False, knows_cwnd(run)
     for part in parts(run.tcp, "unknown_fields"):
-        usable = window_known(part)
+        usable = window_known(part, with_cwnd)
         has_windows |= bool(usable.any())
         lacking |= bool((usable & ~known(part, "in_flight_packets")).any())
     if not lacking:
@@ -54,6 +63,6 @@ def in_flight(run: Run, largest_payload: np.ndarray) -> InFlight:
     for part in parts(run.tcp, *NAMES):
         mss = np.where(known(part, "mss_bytes"), part["mss_bytes"], of_flow[part["flow"]])
         outstanding = -(-(part["snd_nxt"] - part["snd_una"]).astype(np.int64) // np.maximum(mss, 1))
-        estimated = window_known(part) & ~known(part, "in_flight_packets")
+        estimated = window_known(part, with_cwnd) & ~known(part, "in_flight_packets")
         file.append({"packets": np.where(estimated, outstanding, part["in_flight_packets"])})
     return InFlight(file.columns()["packets"], SEQUENCE_NUMBERS)

@@ -24,7 +24,7 @@ import numpy as np
 from analysis.arithmetic.by_flow import Axis, Groups
 from analysis.arithmetic.sequence import Coverage, HeaderBytes, Unwrapped
 from analysis.arithmetic.unwrap import near32
-from analysis.join.in_flight import InFlight, in_flight, window_known
+from analysis.join.in_flight import InFlight, in_flight, knows_cwnd, window_known
 from analysis.join.retransmits import Retransmits, match, pieces
 from analysis.read.columns import ColumnFile, Columns, rows_of, slabs, until
 from analysis.read.link_loss import NAME as LINK_LOST
@@ -118,7 +118,7 @@ def join(run: Run, queue: Columns) -> tuple[Segments, InFlight]:
         last_ack_row[run.tcp["flow"][acks]] = acks  # NumPy keeps the last of several assignments to one flow
     header = headers.result(np.append(run.flows.is_ipv4, True))
     file = ColumnFile(run.directory, {name: np.dtype(kind) for name, kind in COLUMNS.items()})
-    joined = _Join(file, header, first, headers.seen, last_ack_row)
+    joined = _Join(file, header, first, headers.seen, last_ack_row, knows_cwnd(run))
     for packets, records in time_slabs(queue["enqueue_mono_ns"], run.tcp["mono_ns"]):
         joined.add(_tcp_cards(queue, packets, *CARD_COLUMNS), packets.start, rows_of(run.tcp, records), records.start)
     columns: dict[str, Any] = dict(file.columns())
@@ -174,11 +174,12 @@ class _Join:
     """The join's state between two slabs: what it knows of each flow, by flow number, and the open segments."""
 
     def __init__(
-        self, file: ColumnFile, header: np.ndarray, first: _First, has_packets: np.ndarray, last_ack_row: np.ndarray
-    ) -> None:
+        self, file: ColumnFile, header: np.ndarray, first: _First, has_packets: np.ndarray, last_ack_row: np.ndarray,
+        with_cwnd: bool,
+    ) -> None:  # fmt: skip
         flows = len(header)
         self._file, self._header, self._first = file, header, first
-        self._has_packets, self._last_ack_row = has_packets, last_ack_row
+        self._has_packets, self._last_ack_row, self._with_cwnd = has_packets, last_ack_row, with_cwnd
         self._numbers, self._arrived, self._left = Unwrapped(flows), Coverage(flows), Coverage(flows)
         self._una, self._origin = Unwrapped(flows), np.zeros(flows, dtype=np.int64)
         self._window_row, self._ack_row = np.full(flows, NONE), np.full(flows, NONE)  # of the latest records
@@ -196,7 +197,7 @@ class _Join:
         before = self._numbers.last.copy()  # sequence numbers of the flows' last packets before this slab
         packets, columns = self._packets(cards)
         traced = Groups.of(tcp["flow"])
-        self._latest(packets, traced.only(window_known(tcp)[traced.rows]), tcp, first_record, columns)
+        self._latest(packets, traced.only(window_known(tcp, self._with_cwnd)[traced.rows]), tcp, first_record, columns)
         at = self._file.rows
         none = np.full(len(cards["row"]), NONE, dtype=ROW)
         self._file.append(columns | {"rows": cards["row"] + first_row, "ack_row": none, "retransmit_row": none})

@@ -19,7 +19,7 @@ from analysis.arithmetic.by_flow import Groups
 from analysis.arithmetic.counted import Counted
 from analysis.arithmetic.counted import percentiles as quantiles
 from analysis.arithmetic.reproducible_sums import dot
-from analysis.join.in_flight import InFlight, window_known
+from analysis.join.in_flight import InFlight, knows_cwnd, window_known
 from analysis.join.join import NONE, Segments
 from analysis.read.columns import ColumnFile, in_order, kinds, parts, rows_of, slabs, sums_before, until
 from analysis.read.flows import Flow
@@ -28,7 +28,7 @@ from analysis.read.link_loss import delivered
 from analysis.read.link_rate import LinkRate
 from analysis.read.load import Run
 from analysis.read.postcards import NEVER_NS, admissions, admitted, busiest, dropped, has_data, queue_keys
-from analysis.read.raw import Columns, known
+from analysis.read.raw import Columns
 from lib.frames import (
     ETHERNET_BYTES,
     IPV4_BYTES,
@@ -516,17 +516,16 @@ def window_series(run: Run, in_flight: InFlight) -> WindowSeries:
     """
     always, others = ("flow", "unknown_fields"), ("mono_ns", "event", "cwnd_packets")
     tcp = {name: run.tcp[name] for name in (*always, *others)} | {"in_flight_packets": in_flight.packets}
-    counts, size = of_experiment(run), len(run.flows) + 1
+    counts, size, with_cwnd = of_experiment(run), len(run.flows) + 1, knows_cwnd(run)
 
     def records(*names: str) -> Iterator[Columns]:
         for part in parts(tcp, *names):
-            chosen = np.flatnonzero(window_known(part) & counts[part["flow"]])
+            chosen = np.flatnonzero(window_known(part, with_cwnd) & counts[part["flow"]])
             if len(chosen):
                 yield {name: column[chosen] for name, column in part.items()}
 
-    last, at, has_cwnd = np.full(size, NONE, dtype=np.int64), 0, True
+    last, at = np.full(size, NONE, dtype=np.int64), 0
     for part in records(*always):
-        has_cwnd &= bool(known(part, "cwnd_packets").all())
         last[part["flow"]] = np.arange(at, at + len(part["flow"]))  # NumPy keeps the last of several assignments
         at += len(part["flow"])
     types = SERIES | dict.fromkeys((*SUMS, "mono_ns"), np.int64) | {"flow": tcp["flow"].dtype}
@@ -552,7 +551,7 @@ def window_series(run: Run, in_flight: InFlight) -> WindowSeries:
             columns[name] = latest[name][size] + np.cumsum(change)
             latest[name][groups.flow], latest[name][size] = values[groups.ends - 1], columns[name][-1]
         file.append(columns)
-    return WindowSeries(**file.columns(), last=last, has_cwnd=has_cwnd)
+    return WindowSeries(**file.columns(), last=last, has_cwnd=with_cwnd)
 
 
 def almost_fairness(run: Run, windows: WindowSeries, window: Window, bdp_packets: int) -> dict[str, float | int | None]:

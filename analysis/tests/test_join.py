@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 from analysis.join import join as join_module
-from analysis.join.in_flight import window_known
+from analysis.join.in_flight import knows_cwnd, window_known
 from analysis.join.join import NONE, join
 from analysis.judge.analyse import analyse
 from analysis.read.documents import Documents
@@ -174,7 +174,7 @@ def _compare(run: Run, queue: Any) -> None:
         got = getattr(segments, name)
         assert np.array_equal(got, values), (name, np.flatnonzero(np.asarray(got) != values)[:5])
     rows = np.sort(np.concatenate([np.zeros(0, dtype=np.int64), *expected.windows.values()]))
-    assert np.array_equal(np.flatnonzero(window_known(run.tcp)), rows)
+    assert np.array_equal(np.flatnonzero(window_known(run.tcp, knows_cwnd(run))), rows)
     assert np.array_equal(in_flight.packets[rows], expected.in_flight[rows])
 
 
