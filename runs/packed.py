@@ -55,9 +55,11 @@ class Content(NamedTuple):
 
 
 def write(output: IO[bytes], about: Mapping[str, Any], contents: Mapping[str, Path | bytes]) -> Content:
-    """Writes a packed run with these files, by their paths in it. Raises OSError, ValueError for a path that no reader
-    would accept.
+    """Writes a packed run with these files, by their paths in it. Raises OSError, ValueError for what no reader would
+    accept.
     """
+    if len(contents) >= MOST_FILES:  # and the manifest
+        raise ValueError(f"it would have {len(contents)} files, at most {MOST_FILES - 1} are packed; pack fewer runs")
     for path in contents:
         _check_path(path)
     listed = {path: _measured(source) for path, source in sorted(contents.items())}

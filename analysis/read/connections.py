@@ -53,7 +53,7 @@ class Bins:
 
     def __init__(self) -> None:
         self.bin_ns, self.start_ns, self.last_ns = BIN_NS, 0, 0
-        self._counts = np.zeros((4, 0), dtype=np.uint32)
+        self._counts = np.zeros((4, 0), dtype=np.uint64)
 
     def __len__(self) -> int:
         return int((self.last_ns - self.start_ns) // self.bin_ns) + 1 if self.last_ns else 0
@@ -80,7 +80,7 @@ class Bins:
         first = int(bins.min())
         for row, weights in ((2 * way, None), (2 * way + 1, wire_bytes)):
             found = np.bincount(bins - first, weights)
-            self._counts[row, first : first + len(found)] += found.astype(np.uint32)
+            self._counts[row, first : first + len(found)] += found.astype(np.uint64)
 
     def most_bps(self, over_ns: int) -> float:
         """The largest rate of either way over so long a time, or over the whole capture if it is shorter; a capture of

@@ -125,10 +125,13 @@ def test_unpack__bounds_what_it_writes_and_reads(tmp_path: Path, monkeypatch: py
     with zipfile.ZipFile(deep, "w") as archive:
         archive.writestr(packed.MANIFEST, "[" * 100_000)
     assert "nested too deeply" in refused(deep.getvalue(), tmp_path)
+    data = whole()
     monkeypatch.setattr(packed, "MOST_FILES", 3)
-    assert "it has 4 files, at most 3" in refused(whole(), tmp_path)
+    assert "it has 4 files, at most 3" in refused(data, tmp_path)
+    with pytest.raises(ValueError, match="it would have 3 files, at most 2 are packed"):
+        whole()
     monkeypatch.setattr(packed, "MOST_READ", 100)
-    assert "at most 100 are read" in refused(whole(), tmp_path)
+    assert "at most 100 are read" in refused(data, tmp_path)
 
 
 def test_unpack__refuses_files_that_share_bytes(tmp_path: Path) -> None:
