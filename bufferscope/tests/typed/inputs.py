@@ -41,6 +41,7 @@ MAKERS: dict[str, str | Callable[[Path], None]] = {  # how the files that lines 
     "SOURCE": "bufferscope export results/a FORMAT=pcapng OUTPUT=source.pcapng && mv source.pcapng SOURCE",
     "results/theirs": "make import FROM=their-traces OUTPUT=results/theirs",
     "results/spang2021-twenty-packets-smoke": "make sweep SPEC=experiments/specs/spang2021/twenty-packets.yaml SMOKE=1",
+    "mine.packed": "bufferscope pack results/a OUTPUT=mine.packed",
     "mycc.c": "cp hosts/congestion/template/mycc.c mycc.c",
     "my_aqm.p4": "cp p4src/aqm/template.p4 my_aqm.p4",
     "sky.csv": ".venv/bin/python -m experiments.spec.link_trace satellite sky.csv --rate 100mbit",

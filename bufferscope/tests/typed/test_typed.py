@@ -59,6 +59,7 @@ LACKS = (
     Lack("ENGINE=slurm", no_cluster, "error: .*Slurm.*"),
     Lack(r" p4$|^[^c].*my_aqm\.p4", lambda: not (shutil.which("p4c-bm2-ss") or "P4C" in os.environ), ".*p4c.*"),
     Lack(" stf ", lambda: True, "error: .*p4c.*"),  # a checkout of p4c
+    Lack(" verify ", lambda: not shutil.which("bwrap"), "error: .*bubblewrap.*"),
     Lack("CLOCK=real", lambda: os.geteuid() != 0, "error: not root.*"),
 )
 
@@ -72,7 +73,10 @@ def shortest(typed: str) -> str:
         virtual = given.get("clock") == "virtual" or os.geteuid() != 0
         kept = re.sub(r" (DURATION|WARMUP)=\S+", "", typed)
         return kept + (" WARMUP=50rtt DURATION=50rtt" if virtual else " WARMUP=1s DURATION=2s")
-    more = {"advise": " BUDGET=60s" if "measure" in given else "", "sweep": " SMOKE=1", "figures": " SMOKE=1"}
+    more = {
+        "advise": " BUDGET=60s" if "measure" in given else "", "sweep": " SMOKE=1", "figures": " SMOKE=1",
+        "verify": " YES=1",  # instead of an answer at the terminal
+    }  # fmt: skip
     return typed if "SMOKE=1" in typed or "DRAW=only" in typed else typed + more.get(name, "")
 
 
