@@ -204,6 +204,8 @@ def begin(expecting: Expecting, specs: Iterable[Experiment]) -> None:
 
 def judge(expect: Sequence[Expectation], summaries: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[Judged]:
     """Every expectation of every group of valid repetitions, by the group's name."""
+    if not expect:
+        return []
     from analysis.arithmetic.statistics import mean_interval  # SciPy: not for a command that only reads its words
 
     judged = []
