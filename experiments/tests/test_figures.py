@@ -156,7 +156,7 @@ def make_figures(results: Path, *words: str, paper: Paper = PAPER) -> subprocess
 @pytest.mark.parametrize("paper", registry.installed().values(), ids=registry.installed())
 def test_smoke__is_measured_once_and_drawn_from_what_is_stored(tmp_path: Path, paper: Paper) -> None:
     """All figures of one paper, and a figure of each kind of traffic of the others."""
-    chosen = {"appenzeller2004": "10", "enachescu2006": "6", "prasad2007": "13"}.get(paper.key, "")
+    chosen = {"appenzeller2004": "10", "aqm": "3", "enachescu2006": "6", "prasad2007": "13"}.get(paper.key, "")
     words = ["SMOKE=1", *([f"FIGURE={chosen}"] if chosen else [])]
     figures_ = paper.choose(chosen) if chosen else paper.figures
     done = make_figures(tmp_path, *words, paper=paper)
