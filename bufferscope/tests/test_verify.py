@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from bufferscope.__main__ import main
+from lib.places import CHECKOUT
 from runs import packed
 
 pytestmark = [
@@ -88,6 +89,33 @@ def test_verify__asks_then_gives_the_same_bytes(file: Path, said: Say) -> None:
     status, text = said("verify", str(file), "YES=1")
     assert (status, "the same bytes in" in text) == (0, True), text
     status, text = said("verify", str(file), "WITH=own", "YES=1")
+    assert (status, "the same bytes in" in text) == (0, True), text
+
+
+@pytest.mark.parametrize(
+    ("source", "word"),
+    [("hosts/congestion/template/mycc.c", "CC=./mycc.c"), ("p4src/aqm/build/codel.json", "P4=codel.json")],
+    ids=["cc", "p4"],
+)
+def test_verify__repeats_a_run_with_code_of_its_packer(
+    said: Say, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, word: str
+) -> None:
+    """With another locale, time zone and number of processors, from another directory, the same bytes."""
+    shutil.copy(CHECKOUT / source, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    status, text = said(*(each for each in EXPERIMENT if each[:3] != word[:3]), "RESULTS=results", word)
+    assert status == 0, text
+    status, text = said("pack", "results/latest", "OUTPUT=own.packed")
+    assert status == 0, text
+    (tmp_path / Path(source).name).unlink()
+    monkeypatch.setenv("LC_ALL", "C")
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(before)})
+    try:
+        status, text = said("verify", "own.packed", "YES=1")
+    finally:
+        os.sched_setaffinity(0, before)
     assert (status, "the same bytes in" in text) == (0, True), text
 
 
