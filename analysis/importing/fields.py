@@ -77,7 +77,7 @@ def _bounded(column: pl.Expr, base: int, bits: int) -> pl.Expr:
 
 
 def _nanoseconds(column: pl.Expr) -> pl.Expr:
-    parts = column.str.extract_groups(r"^([0-9]{1,9})(?:\.([0-9]{1,12}))?$")
+    parts = column.str.extract_groups(r"^([0-8]?[0-9]{1,9})(?:\.([0-9]{1,12}))?$")
     fraction = parts.struct.field("2").fill_null("").str.slice(0, 9).str.pad_end(9, "0")
     return parts.struct.field("1").cast(pl.Int64) * 1_000_000_000 + fraction.str.to_integer(
         dtype=pl.Int64, strict=False

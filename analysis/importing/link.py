@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -20,8 +20,9 @@ import polars as pl
 from analysis.importing import write
 from analysis.importing.fields import Cards
 from analysis.importing.sides import BACK, FORWARD, NEITHER, Sides
-from analysis.importing.tap import Tap
+from analysis.importing.tap import HAS_TCP, Tap
 from analysis.importing.traffic import MOST_FLOWS, Traffic
+from analysis.importing.windows import Log, Windows
 from analysis.matching.depths import with_depths
 from analysis.matching.recorded import Watched, write_postcards
 from analysis.read import connections
@@ -75,7 +76,8 @@ class LinkExperiment:
     tap: Tap
     conditions: write.Conditions
     mtu_bytes: int | None  # None: by the handshakes
-    source: write.Provenance = field(default_factory=lambda: write.Provenance("a capture of a link"))
+    log: Log | None  # of the senders' windows
+    source: write.Provenance
     name: str = "capture"
     can_replay: bool = True
 
@@ -93,13 +95,16 @@ class LinkExperiment:
         full = tap.full_bytes.most_common(1)
         mtu_bytes = self.mtu_bytes or (full[0][0] if full else 1500)
         found, bins, queue = Counter[str](), connections.Bins(), _Queue(rate_bps)
+        windows = self.log and Windows(self.log, directory, "FROM")
         with ConnectionTable(directory, rate_bps, mtu_bytes) as table:
-            arrivals = self._arrivals(table, sides, found, bins, mtu_bytes)
+            arrivals = self._arrivals(table, sides, found, bins, mtu_bytes, windows)
             packets = (queue.watch(slab) for slab in with_depths(map(queue.departures, arrivals)))
             count = write_postcards(directory / POSTCARDS_FILE, packets, Watched(1, 0, 1, 0))
             table.end()
             self._check_rate(bins)
-            (directory / TCP_FILE).touch()
+            with (directory / TCP_FILE).open("xb") as file:
+                if windows:
+                    windows.write(file, 0)
             write_frames(directory / connections.BINS_FILE, len(bins), bins.frame)
             order = np.argsort(table.column("start_ns"), kind="stable")
             write_frames(
@@ -114,6 +119,8 @@ class LinkExperiment:
                 "RTT=20ms"
             )
         traffic = _traffic(flows, bins, self.conditions.flows, self.source)
+        if windows:
+            windows.say(self.source, traffic.flows)
         warmup = self.conditions.warmup_ns or 0
         length = traffic.end_ns - traffic.start_ns
         if warmup >= length:
@@ -125,10 +132,18 @@ class LinkExperiment:
         )  # fmt: skip
         self.source.files += [write.digest(path) for path in tap.files]
         unknown = Cards([], set(UNKNOWN_IF_RECORDED))
-        write.describe(directory, traffic, conditions, self.source, unknown, None, ["trace"], count, link=link)
+        write.describe(
+            directory, traffic, conditions, self.source, unknown, None, [] if windows else ["trace"], count, link=link
+        )
 
     def _arrivals(
-        self, table: ConnectionTable, sides: Sides, found: Counter[str], bins: connections.Bins, mtu_bytes: int
+        self,
+        table: ConnectionTable,
+        sides: Sides,
+        found: Counter[str],
+        bins: connections.Bins,
+        mtu_bytes: int,
+        windows: Windows | None,
     ) -> Iterator[Columns]:
         """The packets of the forward way as they went over the link, in the order of time."""
         tap, rate_bps = self.tap, self.conditions.rate_bps
@@ -138,6 +153,9 @@ class LinkExperiment:
             for slab in tap.ready(tap.read(), WHOLE, rate_bps):
                 way = sides.way(slab)
                 table.add(slab, way)
+                if windows:
+                    tcp = np.flatnonzero((slab["flags"] & HAS_TCP != 0) & (way != NEITHER))
+                    windows.add(rows_of(slab, tcp), way[tcp] == FORWARD)
                 found["neither"] += int(np.count_nonzero(way == NEITHER))
                 found["marked"] += int(np.count_nonzero((slab["ecn"] == ECN_CE) & (way == FORWARD)))
                 for each in (FORWARD, BACK):

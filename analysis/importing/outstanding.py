@@ -12,8 +12,8 @@ from typing import BinaryIO
 import numpy as np
 
 from analysis.importing.tap import FIN, SYN
-from analysis.importing.write import ROWS_PER_BLOCK, unknown_fields
-from analysis.read.columns import Columns, rows_of, slabs
+from analysis.importing.write import append, unknown_fields
+from analysis.read.columns import Columns, rows_of
 from wire import wire
 
 EVENT = wire.TCP_RECORD.const
@@ -32,6 +32,7 @@ class Outstanding:
     """Writes the records of one sender's side into `file`. Sequence numbers are counted on beyond 32 bits."""
 
     file: BinaryIO
+    of_acks: bool = True  # else only of segments that are sent again
     records: int = 0
     sent: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # by flow, the highest; 0: none yet
     acked: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
@@ -64,7 +65,7 @@ class Outstanding:
 
     def _to_tell(self, times_ns: np.ndarray, flow: np.ndarray, acknowledges: np.ndarray, step_ns: int) -> np.ndarray:
         """The rows of ACKs, of each flow one in `step_ns`."""
-        rows = np.flatnonzero(acknowledges)
+        rows = np.flatnonzero(acknowledges & self.of_acks)
         if not len(rows):
             return rows
         step = (times_ns[rows] - times_ns[rows].min()) // step_ns
@@ -84,11 +85,7 @@ class Outstanding:
         rows["event_seq"] = np.where(is_ack, 0, part["tcp_seq"])
         rows["data_bytes"] = np.where(is_ack, 0, part["payload_bytes"])
         rows["unknown_fields"] = np.where(is_ack, unknown_fields(OF_ACK), unknown_fields(OF_SEGMENT))
-        kind, version = wire.BLOCK.const["BLOCK_TCP"], EVENT["TCP_RECORD_VERSION"]
-        for block in slabs(len(rows), ROWS_PER_BLOCK):
-            data = rows[block].tobytes()
-            self.file.write(wire.encode_block(kind, version, rows.itemsize, data, first_record=self.records))
-            self.records += block.stop - block.start
+        self.records = append(self.file, rows, "BLOCK_TCP", EVENT["TCP_RECORD_VERSION"], self.records)
 
 
 def _nearest(number: np.ndarray, near: np.ndarray) -> np.ndarray:

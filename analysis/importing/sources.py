@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from analysis.importing import captures, tables, text, write
+from analysis.importing import captures, tables, text, windows, write
 from analysis.importing.fields import SHOWN_CHARACTERS, Cards, Depths, Events, decimal, integer, joined_cards, typed
 from analysis.importing.link import LinkExperiment
 from analysis.importing.tap import Tap, matching
@@ -149,6 +149,12 @@ class Asked(Keys):
         _words, values=PATHS,
     )  # fmt: skip
     after: list[str] | None = key("with BEFORE: a capture of the same packets behind the queue", _words, values=PATHS)
+    trace: list[str] | None = key(
+        "with captures of packets: a log of the sender's host with its connections' windows, lines of tcp:tcp_probe "
+        "(tracefs, trace-cmd report, perf script) or of `date +%s.%N; ss -tin` in turn; several with commas, or a "
+        "quoted pattern",
+        _words, values=PATHS,
+    )  # fmt: skip
     output: Path = key("the new directory of the run (of all runs with EXPERIMENT=all)", default=None)
     experiment: str | None = key("which experiment of the tables: its id, or all (each into OUTPUT/runs/<id>)")
     rate: Rate | None = key(
@@ -222,11 +228,11 @@ def find(asked: Asked) -> list[Named]:
     """
     spill = next(path for path in (asked.output, *asked.output.absolute().parents) if path.is_dir())
     if asked.before and asked.after:
-        return [("captures", partial(_of_taps, asked, asked.before, asked.after))]
+        return [("captures", partial(_of_taps, asked, asked.before, asked.after, spill))]
     if not asked.from_:
         raise InputError(f"FROM names nothing; allowed: {ALLOWED}")
     if any(tables.are_in(Path(source)) for source in asked.from_):
-        if len(asked.from_) > 1:
+        if len(asked.from_) > 1 or asked.trace:
             raise InputError("FROM names tables and something else; allowed: one directory of tables alone, or files")
         return _of_tables(asked, Path(asked.from_[0]), spill)
     paths = [path for name in asked.from_ for path in matching(name)]
@@ -235,15 +241,35 @@ def find(asked: Asked) -> list[Named]:
             raise InputError(
                 f"{paths[0]}: is a capture of user traffic, without postcards; give the rate of its link, as RATE=1gbit"
             )
-        tap = Tap.of("FROM", asked.from_)
-        return [("capture", partial(LinkExperiment, tap, _conditions(asked, asked.rate), asked.mtu))]
+        return [("capture", partial(_of_link, asked, asked.rate, asked.from_, spill))]
+    if asked.trace:
+        raise InputError("TRACE has no meaning beside such a FROM; allowed: name a trace in FROM, beside its postcards")
     return [("files", partial(_of_files, asked, spill))]
 
 
-def _of_taps(asked: Asked, before: list[str], after: list[str]) -> TapsExperiment:
+def _of_taps(asked: Asked, before: list[str], after: list[str], spill: Path) -> TapsExperiment:
     assert asked.rate
-    conditions = _conditions(asked, asked.rate)
-    return TapsExperiment(Tap.of("BEFORE", before), Tap.of("AFTER", after), conditions, asked.mtu)
+    taps, source = (
+        (Tap.of("BEFORE", before), Tap.of("AFTER", after)),
+        write.Provenance("captures before and behind a router"),
+    )
+    log = _log(asked, spill, source)
+    return TapsExperiment(*taps, _conditions(asked, asked.rate), asked.mtu, log, source)
+
+
+def _of_link(asked: Asked, rate: Rate, names: list[str], spill: Path) -> LinkExperiment:
+    tap, source = Tap.of("FROM", names), write.Provenance("a capture of a link")
+    return LinkExperiment(tap, _conditions(asked, rate), asked.mtu, _log(asked, spill, source), source)
+
+
+def _log(asked: Asked, spill: Path, source: write.Provenance) -> windows.Log | None:
+    if not asked.trace:
+        return None
+    log = windows.read(asked.trace, spill)
+    if not log.counts_bytes:
+        _check(log.events, spill, source)
+    source.files += [write.digest(path) for path in log.files]
+    return log
 
 
 def _conditions(asked: Asked, rate: Rate) -> write.Conditions:
@@ -277,7 +303,7 @@ def _of_files(asked: Asked, spill: Path) -> SourceExperiment:
             _add(parts, path)
     if parts.empty and not parts.cards:
         raise parts.empty[0]
-    events = text.joined(parts.events, **_counts(parts.events)) if parts.events else None
+    events = text.joined(parts.events, **text.counts(parts.events)) if parts.events else None
     cards = None
     if parts.cards:
         cards = joined_cards(parts.cards)
@@ -295,11 +321,6 @@ def _of_files(asked: Asked, spill: Path) -> SourceExperiment:
     if exported not in (None, there):
         parts.source.notes.append(f"{there} of the {exported} postcards of the exported run are there")
     return _experiment(asked, spill, "files", cards, events, config, parts.source, parts.damage)
-
-
-def _counts(events: list[Events]) -> dict[str, int]:
-    counts = {name: sum(getattr(part, name) for part in events) for name in ("lost", "losses", "others", "cut")}
-    return counts | {"back_ns": max(part.back_ns for part in events)}
 
 
 def _add(parts: _FileParts, path: Path) -> None:

@@ -21,6 +21,7 @@ from analysis.importing.outstanding import Outstanding
 from analysis.importing.tap import HAS_TCP, SYN, TCP, UDP, Tap
 from analysis.importing.tap_clocks import ENDS, Clocks
 from analysis.importing.traffic import MOST_FLOWS, Traffic
+from analysis.importing.windows import Log, Windows
 from analysis.matching.depths import with_depths
 from analysis.matching.match import KEY, Limits, Matcher
 from analysis.matching.recorded import Watched, write_postcards
@@ -50,6 +51,7 @@ OF_TCP = (
     "dst_addr_hi", "dst_addr_lo", "src_port", "dst_port", "ip_protocol",
 )  # fmt: skip
 KINDS = {name: np.dtype(kind) for name, kind in KEPT.items()}
+_Traced = tuple[Outstanding, Windows | None]
 
 
 @dataclass
@@ -183,7 +185,8 @@ class TapsExperiment:
     after: Tap
     conditions: write.Conditions
     mtu_bytes: int | None  # None: by the handshakes
-    source: write.Provenance = field(default_factory=lambda: write.Provenance("captures before and behind a router"))
+    log: Log | None  # of the senders' windows
+    source: write.Provenance
     name: str = "captures"
     can_replay: bool = True
 
@@ -199,8 +202,13 @@ class TapsExperiment:
         mtu_bytes = self.mtu_bytes or (full[0][0] if full else 1500)
         flows = Flows()
         with (directory / TCP_FILE).open("xb") as file:
-            outstanding = Outstanding(file)
-            table, behind, matcher, lost, uncovered = self._matched(directory, clocks, flows, outstanding, mtu_bytes)
+            windows = self.log and Windows(self.log, directory, "BEFORE")
+            outstanding = Outstanding(file, of_acks=self.log is None or self.log.counts_bytes)
+            table, behind, matcher, lost, uncovered = self._matched(
+                directory, clocks, flows, (outstanding, windows), mtu_bytes
+            )
+            if windows:
+                outstanding.records = windows.write(file, outstanding.records)
         if lost:
             table["dropped"][np.array(lost)] = np.zeros(len(lost), dtype=bool)
         rates = _Rate()
@@ -215,7 +223,7 @@ class TapsExperiment:
             drift_ppm=clocks.slope * 1e6, uncertainty_ns=clocks.uncertainty_ns,
             steps_ns=tuple(-shift for steps in clocks.steps.values() for _, shift in steps), nat=tuple(clocks.changed),
         )  # fmt: skip
-        self._say(taps, matcher, outstanding)
+        self._say(taps, matcher, bool(outstanding.records) and not windows)
         if self.before.strays:
             self.source.remarks.append(
                 f"{counted(self.before.strays, 'packet')} of BEFORE are left out: no packet of AFTER goes there"
@@ -226,6 +234,8 @@ class TapsExperiment:
             self.conditions.rtt_ns = flows.least_rtt_ns
             self.source.remarks.append(f"RTT: {flows.least_rtt_ns / 1e6:.3f} ms, the shortest handshake in BEFORE")
         found = _traffic(flows, table, self.conditions.flows, self.source)
+        if windows:
+            windows.say(self.source, found.flows)
         length, warmup = found.end_ns - found.start_ns, self.conditions.warmup_ns or 0
         if warmup >= length:
             raise InputError(
@@ -243,7 +253,7 @@ class TapsExperiment:
         write.describe(directory, found, conditions, self.source, unknown, None, lacks, count, taps)
 
     def _matched(
-        self, directory: Path, clocks: Clocks, flows: Flows, outstanding: Outstanding, mtu_bytes: int
+        self, directory: Path, clocks: Clocks, flows: Flows, traced: _Traced, mtu_bytes: int
     ) -> tuple[Columns, Columns, Matcher, list[int], int]:
         """All packets before the queue with their departures; those that only AFTER has; the rows of packets that AFTER
         lost; and how many packets are left out, because the other capture does not cover their time.
@@ -261,7 +271,7 @@ class TapsExperiment:
         def side(tap: Tap, watch: bool) -> Iterator[Columns]:
             parts = clocks.place(tap, tap.read())
             if watch:
-                parts = _both_ways(parts, flows, lost, outstanding, self.conditions.rtt_ns)
+                parts = _both_ways(parts, flows, lost, traced, self.conditions.rtt_ns)
             forward = (rows_of(part, part["forward"]) for part in parts)
             packets = tap.ready(forward, mtu_bytes, rate_bps)
             near = (only(slab, clocks.covers(tap.name, slab["time_ns"], limits.most_ns)) for slab in packets)
@@ -286,7 +296,7 @@ class TapsExperiment:
         rows = np.concatenate([np.zeros(0, dtype=np.int64), *lost.rows])
         return came.columns(), behind.columns(), matcher, rows.tolist(), uncovered
 
-    def _say(self, taps: Taps, matcher: Matcher, outstanding: Outstanding) -> None:
+    def _say(self, taps: Taps, matcher: Matcher, estimated: bool) -> None:
         notes, remarks = self.source.notes, self.source.remarks
         if taps.only_behind:
             notes.append(
@@ -323,7 +333,7 @@ class TapsExperiment:
             f"clocks: AFTER drifts by {taps.drift_ppm:+.3f} ppm against BEFORE; the packet that waited least is taken "
             f"to have found an empty queue, so times in the queue are right or too short ({bound})"
         )
-        if outstanding.records:
+        if estimated:
             remarks.append("windows: packets in flight by the sequence and ACK numbers in BEFORE; cwnd is not known")
         if taps.nat:
             remarks.append(f"NAT changes the {', '.join(taps.nat)}; addresses are those of BEFORE")
@@ -337,14 +347,15 @@ class TapsExperiment:
             )
 
 
-def _both_ways(
-    parts: Iterator[Columns], flows: Flows, lost: _Lost, outstanding: Outstanding, rtt_ns: int
-) -> Iterator[Columns]:
+def _both_ways(parts: Iterator[Columns], flows: Flows, lost: _Lost, traced: _Traced, rtt_ns: int) -> Iterator[Columns]:
     """The packets of BEFORE, of which both ways are watched: handshakes, and ACKs of what went to AFTER."""
+    outstanding, windows = traced
     for part in parts:
         rows = np.flatnonzero(part["flags"] & HAS_TCP != 0)
         rows = rows[np.argsort(part["time_ns"][rows], kind="stable")]
         tcp = rows_of({name: part[name] for name in OF_TCP}, rows)
+        if windows:
+            windows.add(tcp, tcp["forward"])
         flow = flows.handshakes(tcp).astype(np.int64)  # -1: unknown
         is_ack = ~tcp["forward"]
         flow[is_ack] = flows.table.find(_words(rows_of(tcp, is_ack), "dst", "src"))

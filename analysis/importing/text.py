@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Reads text traces, gzipped or not: the artifact's postcards.tr, and trace_pipe lines of tcp:tcp_probe and
-tcp:tcp_retransmit_skb from any kernel since 4.16. The artifact's trace.tr has such lines, and the tool
-brucespang/tcp_probe writes them.
+"""Reads text traces, gzipped or not: the artifact's postcards.tr, and lines of tcp:tcp_probe and tcp:tcp_retransmit_skb
+from any kernel since 4.16, as tracefs, `trace-cmd report` and `perf script` print them. The artifact's trace.tr has
+such lines, and the tool brucespang/tcp_probe writes them.
 
 polars' regular expressions split lines into columns. A killed writer leaves a last line without a newline, which is
 counted and left out. Any other malformed line is an error.
@@ -42,11 +42,13 @@ EVENT, CARD = wire.TCP_RECORD.const, wire.POSTCARD.const
 PROBE, RETRANSMIT = EVENT["TCP_EVENT_PROBE"], EVENT["TCP_EVENT_RETRANSMIT"]
 GZIP_MAGIC = b"\x1f\x8b"
 TOFINO_CELL_BYTES = 80
-# comm-pid, optional thread group, [cpu], optional flags, time, event, the event's fields.
+# comm-pid (perf: comm pid, or comm pid/tid), optional thread group, [cpu], optional flags, time, event (perf: with its
+# system), the event's fields.
 TRACE_LINE = (
-    r"^\s*.+-\d+\s+(?:\(\s*[-\d]+\)\s+)?\[(?<cpu>\d+)\]\s+(?:[^\s:]{4,6}\s+)?"
-    r"(?<time>\d+\.\d+):\s+(?<event>\w+):\s?(?<rest>.*)$"
+    r"^\s*.+[-\s]\d+(?:/\d+)?\s+(?:\(\s*[-\d]+\)\s+)?\[(?<cpu>\d+)\]\s+(?:[^\s:]{4,6}\s+)?"
+    r"(?<time>\d+\.\d+):\s+(?:\w+:)?(?<event>\w+):\s?(?<rest>.*)$"
 )
+COMMENT = r"^(?:#|cpus=\d+$|version = \d+$|CPU \d+ is empty$)"  # the latter are of trace-cmd
 LOST_LINE = r"^CPU:\s*\d+ \[LOST (?:(\d+) )?EVENTS\]\s*$"  # without a number if the reader of the file `trace` was slow
 OVERRUN_LINE = r"^# entries-in-buffer/entries-written: (\d+)/(\d+)\s"  # the head of the file `trace`
 BLOCK_BYTES = 1 << 23  # of a log that are parsed at once
@@ -107,18 +109,23 @@ class Log:
         self.cut = int(bool(rest))
 
 
-def kind(path: Path) -> str | None:
-    """`trace` or `postcards`, by the first lines; None if they are neither."""
+def head_of(path: Path) -> str:
+    """The first lines of a log; empty if it cannot be read."""
     try:
         with regular.opened(path) as file:
             head = file.read(1 << 16)
         head = zlib.decompressobj(31).decompress(head, 1 << 16) if head[:2] == GZIP_MAGIC else head
     except (OSError, zlib.error):
-        return None
-    for line in head.decode("ascii", errors="replace").split("\n")[:200]:
+        return ""
+    return head.decode("ascii", errors="replace")
+
+
+def kind(path: Path) -> str | None:
+    """`trace` or `postcards`, by the first lines; None if they are neither."""
+    for line in head_of(path).split("\n")[:200]:
         if ": postcard: " in line:
             return "postcards"
-        if any(f" {event}: " in line for event in ("tcp_probe", "tcp_retransmit_skb")) or "# tracer: " in line:
+        if any(f"{event}: " in line for event in ("tcp_probe", "tcp_retransmit_skb")) or "# tracer: " in line:
             return "trace"
     return None
 
@@ -130,7 +137,7 @@ def read_trace(path: Path, directory: Path) -> Events:
     lost = losses = others = back_ns = 0
     last = None
     for frame in log.frames():
-        is_comment = pl.col("text").str.starts_with("#")
+        is_comment = pl.col("text").str.contains(COMMENT)
         heads = frame.filter(is_comment)["text"].str.extract_groups(OVERRUN_LINE).struct.unnest().drop_nulls()
         lost += sum(int(written) - int(kept) for kept, written in heads.iter_rows())
         frame = frame.filter(~is_comment)
@@ -139,7 +146,7 @@ def read_trace(path: Path, directory: Path) -> Events:
         lost, losses = lost + int(numbers.cast(pl.Int64, strict=False).sum() or 0), losses + numbers.null_count()
         frame = frame.filter(~is_lost)
         frame = frame.with_columns(pl.col("text").str.extract_groups(TRACE_LINE).struct.unnest())
-        _refuse(frame, "event", where, TRACE_FORM)
+        refuse(frame, "event", where, TRACE_FORM)
         of_probes = frame.filter(pl.col("event") == "tcp_probe")
         of_resent = frame.filter(pl.col("event") == "tcp_retransmit_skb")
         others += len(frame) - len(of_probes) - len(of_resent)
@@ -238,6 +245,12 @@ def _digest(frame: pl.DataFrame) -> Columns:
     return {"digest": frame.select(pl.exclude(LINE)).hash_rows().to_numpy()}
 
 
+def counts(events: list[Events]) -> dict[str, int]:
+    """Those of several logs together."""
+    result = {name: sum(getattr(part, name) for part in events) for name in ("lost", "losses", "others", "cut")}
+    return result | {"back_ns": max(part.back_ns for part in events)}
+
+
 def joined(parts: list[Events], **counts: int) -> Events:
     """The events of all parts. A column that a part lacks is unknown for all events of that kind."""
     known: dict[int, set[str]] = {}
@@ -270,7 +283,7 @@ def read_cards(path: Path, directory: Path) -> tuple[Cards, int]:
     log, file = Log(path), ColumnFile(directory)
     for frame in log.frames():
         frame = frame.with_columns(time=pl.col("text").str.extract(r"^(\d+\.\d+): postcard: ", 1), rest=pl.col("text"))
-        _refuse(frame, "time", str(path), CARD_FORM)
+        refuse(frame, "time", str(path), CARD_FORM)
         file.append(card_columns(frame.with_columns(*map(_value, names)), str(path)))
     return cards(file.columns()), log.cut
 
@@ -317,7 +330,8 @@ def _value(name: str) -> pl.Expr:
     return pl.col("rest").str.extract(rf"(?:^|\s){name}=(\S+)", 1).alias(name)
 
 
-def _refuse(frame: pl.DataFrame, column: str, where: str, form: str) -> None:
+def refuse(frame: pl.DataFrame, column: str, where: str, form: str) -> None:
+    """Raises InputError for the first line in which this column is null."""
     wrong = frame[column].is_null()
     if wrong.any():
         row = int(wrong.arg_max() or 0)

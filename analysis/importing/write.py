@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import yaml
@@ -19,7 +19,7 @@ import yaml
 from analysis.arithmetic.unwrap import SWITCH_TIME_BITS
 from analysis.importing import traffic
 from analysis.importing.fields import Cards, Depths, Events, Rows
-from analysis.read.columns import Columns, in_slabs
+from analysis.read.columns import Columns, in_slabs, slabs
 from analysis.read.flows import PROTOCOL_NAMES, FiveTuple, address_text
 from analysis.read.imported import DEPTHS_FILE
 from analysis.read.postcards import admitted
@@ -92,7 +92,7 @@ def write(
     _write_raw(directory / POSTCARDS_FILE, cards, _stored_cards, "BLOCK_POSTCARDS", version)
     version = wire.TCP_RECORD.const["TCP_RECORD_VERSION"]
     known = events.known if events else {}
-    _write_raw(directory / TCP_FILE, events, lambda rows: _stored_events(rows, known), "BLOCK_TCP", version)
+    _write_raw(directory / TCP_FILE, events, lambda rows: stored_events(rows, known), "BLOCK_TCP", version)
     if depths is not None:
         depths.rows.write_csv(directory / DEPTHS_FILE)
     queue = cards and cards.queue()
@@ -236,7 +236,8 @@ def _stored_cards(columns: Columns) -> np.ndarray:
     return rows
 
 
-def _stored_events(columns: Columns, known: dict[int, set[str]]) -> np.ndarray:
+def stored_events(columns: Columns, known: dict[int, set[str]]) -> np.ndarray:
+    """Trace records; `known`: the columns that events of a kind have."""
     rows = np.zeros(len(columns["mono_ns"]), dtype=wire.STORED_TCP_RECORD)
     for name in columns.keys() & set(rows.dtype.names or ()):
         rows[name] = columns[name]
@@ -252,13 +253,18 @@ def unknown_fields(known: set[str]) -> int:
     )
 
 
+def append(file: BinaryIO, rows: np.ndarray, kind: str, version: int, first: int) -> int:
+    """Appends records to a raw file that has `first`. Returns how many it has then."""
+    for block in slabs(len(rows), ROWS_PER_BLOCK):
+        data = rows[block].tobytes()
+        number = first + block.start
+        file.write(wire.encode_block(wire.BLOCK.const[kind], version, rows.itemsize, data, first_record=number))
+    return first + len(rows)
+
+
 def _write_raw(path: Path, part: Rows | None, stored: Callable[[Columns], np.ndarray], kind: str, version: int) -> None:
     """Writes the rows of a part, block by block; an empty file without a part."""
     with path.open("wb") as file:
         first = 0
         for block in in_slabs(part.parts(), ROWS_PER_BLOCK) if part else ():
-            rows = stored(block)
-            file.write(
-                wire.encode_block(wire.BLOCK.const[kind], version, rows.itemsize, rows.tobytes(), first_record=first)
-            )
-            first += len(rows)
+            first = append(file, stored(block), kind, version, first)

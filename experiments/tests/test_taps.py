@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import polars as pl
 import pytest
 
 from analysis.importing.sources import Asked, find
 from analysis.read.columns import Columns
+from analysis.read.flows import address_text
 from analysis.read.raw import load_postcards
 from bufferscope.__main__ import main
 from experiments.tests.resolving import problems, resolved
@@ -118,6 +120,47 @@ def test_import__of_a_runs_captures_gives_its_own_queue(tapped: Path, truth: Col
     assert differences(truth, cards) == {}
     assert taps.uncertainty_ns is not None
     assert taps.uncertainty_ns < 100
+
+
+@pytest.mark.long
+@pytest.mark.virtual
+def test_windows__of_a_log_beside_the_captures_are_the_runs_own(tapped: Path, tmp_path: Path) -> None:
+    """The run's trace as `perf script --ns` prints tcp_probe: its clock begins when the machine starts."""
+    (tmp_path / "log").write_text("".join(probe_lines(tapped / "tcp.bst")))
+    words = (f"BEFORE={tapped / TAPS[0]}", f"AFTER={tapped / TAPS[1]}", f"TRACE={tmp_path / 'log'}", "RATE=50mbit")
+    assert main(["import", *words, f"OUTPUT={tmp_path / 'run'}"]) == 0
+    shift = json.loads((tapped / "switch.json").read_text())["stats"]["realtime_minus_mono_ns"]
+    own, theirs = (pl.read_parquet(path / "joined.parquet") for path in (tapped, tmp_path / "run/rep-1"))
+    own = own.with_columns(pl.col("enqueue_mono_ns") + shift)
+    own, theirs = (
+        table.with_columns(pl.col("five_tuple").cast(pl.String)).sort("enqueue_mono_ns", "five_tuple")
+        for table in (own, theirs)
+    )
+    for name in ("enqueue_mono_ns", "five_tuple", "trace_age_ns", "packet_rtt_ns"):
+        assert own[name].to_list() == theirs[name].to_list(), name
+    differs = (own["cwnd_packets"] != theirs["cwnd_packets"]).sum()
+    assert differs < 0.005 * len(own)  # just after a segment sent again, of which the run has a record, too
+    assert own["cwnd_packets"].n_unique() > 5
+
+
+def probe_lines(trace: Path) -> Iterator[str]:
+    data, at = trace.read_bytes(), 0
+    while at < len(data):
+        header = wire.BLOCK.decode(data[at:])
+        at += wire.BLOCK.length + header["payload_bytes"]
+        rows = np.frombuffer(data[at - header["payload_bytes"] : at], dtype=wire.STORED_TCP_RECORD)
+        for row in rows[rows["event"] == wire.TCP_RECORD.const["TCP_EVENT_PROBE"]]:
+            src, dst = (
+                f"{address_text(int(row[f'{end}_addr_hi']) << 64 | int(row[f'{end}_addr_lo']))}:{row[f'{end}_port']}"
+                for end in ("src", "dst")
+            )
+            seconds, ns = divmod(int(row["mono_ns"]), 10**9)
+            yield (
+                f"swapper 0 [000] {seconds}.{ns:09d}: tcp:tcp_probe: family=AF_INET src={src} dest={dst} mark=0 "
+                f"data_len=0 snd_nxt={row['snd_nxt']:#x} snd_una={row['snd_una']:#x} snd_cwnd={row['cwnd_packets']} "
+                f"ssthresh={row['ssthresh_packets']} snd_wnd={row['snd_wnd_bytes']} srtt={row['srtt_us']} "
+                "rcv_wnd=0\n"
+            )
 
 
 def snapped(frames: list[Frame]) -> list[Frame]:
