@@ -52,11 +52,22 @@ def _at_mtu_1500(seconds: int, runs: int) -> list[dict]:
         bounds = ({"aim": 2.5}, {"aim": 0.4}) if bursts else ({"must": 1.8, "aim": 2.5}, {"must": 0.4, "aim": 0.6})
         hosts = "hosts that send bursts" if bursts else "hosts as in a run"
         rows += _tcp_beside_the_bridge(seconds, runs, hosts, *bounds)
-    udp = []
+    udp, tapped, lost = [], [], 0
     for _ in range(runs):
         with soft_switch() as (control, _):
             udp.append(_udp_forwarded_per_s(control, seconds) / 1e3)
-    return [*rows, _row("64-byte UDP forwarded with postcards", udp, "k/s", must=200, aim=300)]
+        with tempfile.TemporaryDirectory(dir="build") as disk:
+            ends = (topology.SENDER, topology.RECEIVER)
+            taps = [word for host in ends for word in ("--tap", f"{host.port}={disk}/{host.name}.pcap")]
+            with soft_switch(*taps) as (control, _):
+                tapped.append(_udp_forwarded_per_s(control, seconds) / 1e3)
+                lost += control.stats()["taps_lost"]
+    ratios = [with_taps / without for with_taps, without in zip(tapped, udp, strict=True)]
+    return [
+        *rows,
+        _row("64-byte UDP forwarded with postcards", udp, "k/s", must=200, aim=300),
+        _row("the same with TAPS=1, as a share", ratios, "x", note=f"frames missing in the captures: {lost}", aim=0.8),
+    ]
 
 
 def let_tcp_burst(bursts: bool) -> None:
@@ -124,12 +135,13 @@ def _kernel_bridge() -> Iterator[None]:
 
 
 @contextmanager
-def soft_switch() -> Iterator[tuple[SoftSwitch, dict]]:
+def soft_switch(*options: str) -> Iterator[tuple[SoftSwitch, dict]]:
     """Runs the switch and a collector that stores. At the end the dictionary has the collector's counts."""
     socket = cell.RUNTIME / "switch.sock"
+    words: tuple[str | Path, ...] = ("--control", socket, "--frame-bytes", "9216", *PORTS, *options)
     with (
         collected() as counts,
-        processes.daemon(topology.SWITCH, "build/softswitch", "--control", socket, "--frame-bytes", "9216", *PORTS),
+        processes.daemon(topology.SWITCH, "build/softswitch", *words),
         SoftSwitch(socket) as control,
     ):
         configure(control)

@@ -45,6 +45,7 @@ from lib.link_dynamics import Jitter
 from model import paths
 from model.experiment import Experiment
 from model.groups import PROGRAM, Datagrams, Finite, Long
+from runs.names import TAPS
 
 MOST_PORT = 65535
 MOST_WINDOW_BYTES = 256 << 20
@@ -445,6 +446,7 @@ class _Repetition:
             **self._switch_ports(),
             **({"p4_json": f"{own_p4.DIRECTORY}/{spec.p4.compiled.file}"} if spec.p4 and spec.target != "soft" else {}),
             **({"softswitch_program": str(p4_program.switch_of(spec.p4))} if _has_own_process(spec) else {}),
+            **_given(switch_taps=self._taps() if spec.taps else []),
             "switch_options": ["--packets", str(sized.pool_packets), "--drop-user", "nobody", *watch, *changes],
             "collector_options": [*status, *buffers],
             "tracer_options": [*status, *read, "--ring-mib", str(sized.trace_ring_mib), "--port", traced_ports],
@@ -458,6 +460,11 @@ class _Repetition:
         named = zip(ports, (SENDER, RECEIVER, COLLECTOR), strict=True)
         name = "switch_ports" if self.spec.target == "soft" else "bmv2_ports"  # switch_ports are also the delay line's
         return {name: [f"{number}={host.switch_interface}" for number, host in named]}
+
+    def _taps(self) -> list[str]:
+        """The captures of the switch, NUMBER=FILE of the run directory."""
+        ports = self.settings.ports
+        return [f"{port}={name}" for port, name in zip((ports.sender, ports.receiver), TAPS, strict=True)]
 
     def _port_tcp(self) -> dict[str, list[str]]:
         """INITCWND and ACKS of groups. The hosts identify a group by the ports of its servers."""

@@ -272,7 +272,7 @@ class RunKeys(Keys):
         "delay), or tc (netem on the receiver); default switch, on a testbed with another switch tc",
         values=("switch", "tc"))
     taps: bool = flag(
-        "with CLOCK=virtual: 1 captures the headers of all packets of both directions before and behind the queue, at "
+        "1 captures the headers of all packets of both directions before and behind the queue, at the soft switch's "
         "exact times (make export FORMAT=pcap)")
     reps: int = field(
         "repetitions, one after the other (CLOCK=virtual: as many at once as there are free processors)",

@@ -123,9 +123,10 @@ def without_meaning(words: Words, host: Host) -> Iterator[Error]:
     is_virtual = words.clock(host) == "virtual" and spec.target == "soft" and spec.switch in (None, "driver")
     for key, problem in linux_queue.wrong(spec.queue, words.given, is_virtual and not on_testbed(words, host)):
         yield Error(key, problem)
-    if spec.taps and (not is_virtual or on_testbed(words, host)):
-        yield Error("taps", "records in the network driver of the virtual-time kernel, where recording takes no time; "
-                    "allowed: with CLOCK=virtual, TARGET=soft and SWITCH=driver")  # fmt: skip
+    is_real = words.clock(host) == "real" and spec.target == "soft"
+    if spec.taps and (not (is_virtual or is_real) or on_testbed(words, host)):
+        yield Error("taps", "records in our own switch; allowed: with TARGET=soft in the lab of one machine, without "
+                    "SWITCH in real time, and with SWITCH=driver in virtual time")  # fmt: skip
     if spec.ecn_threshold and spec.mode != "ecn":
         yield Error("ecn_threshold", "has no meaning here; allowed: with MODE=ecn only")
     for key, threshold in (("ecn_threshold", spec.ecn_threshold), ("buf", spec.buf)):

@@ -30,11 +30,13 @@ from experiments.setup import missing
 from experiments.spec import topology
 from experiments.spec.resolve import resolve
 from experiments.spec.traffic import FIRST_SERVER_PORT
+from experiments.tests import test_taps
 from experiments.tests.conftest import faults, wait_for
 from hosts.tests.processes import state
 from lib import syscalls
 from lib.errors import RunError
 from runs import results
+from runs.names import TAPS
 from wire import wire
 
 unbuilt = [name for name in missing.BINARIES if not (host.BUILD / name).exists()]
@@ -169,7 +171,8 @@ class TestRun:
 
     def test_run__of_our_own_traffic_loses_nothing_and_lasts_as_long_as_asked(self, tmp_path: Path) -> None:
         words = ("CLOCK=real", "TRAFFIC=long,open-loop", "CC=cubic:2,reno:1", "MODE=ecn", "START_SPREAD=5rtt",
-                 "SIZES=bimodal", "LOAD=0.3", "RATE=50mbit", "RTT=4ms", "DURATION=1.7s", "WARMUP=0.3s")  # fmt: skip
+                 "SIZES=bimodal", "LOAD=0.3", "RATE=50mbit", "RTT=4ms", "DURATION=1.7s", "WARMUP=0.3s",
+                 "TAPS=1")  # fmt: skip
         status, _, errors = ended(started(tmp_path, *words, "NAME=own"))
         assert status in (0, runner.EXIT_NOT_VALID), errors
         own = the_repetition(tmp_path, "own")
@@ -185,6 +188,11 @@ class TestRun:
         assert ledger["datagrams_departed"] == ledger["datagrams_received"]
         assert len(summary["flows"]) == 4
         assert summary["marks"] > 0
+        assert ledger["tap_recorded"] == ledger["tap_passed"] > 2 * ledger["datagrams_departed"]
+        cards, _ = test_taps.found(own / TAPS[0], own / TAPS[1], tmp_path / "imported")
+        true = test_taps.columns_of(own)
+        true["enqueue_mono_ns"] = true["enqueue_mono_ns"] + (cards["enqueue_mono_ns"][0] - true["enqueue_mono_ns"][0])
+        assert test_taps.differences(true, cards).keys() == {"rx_mono_ns"}
 
     @pytest.mark.usefixtures("undrawn")
     def test_run__that_was_late_counts_every_frame_and_ends_with_its_command_for_virtual_time(

@@ -43,7 +43,7 @@ struct executor {
 	uint64_t loops;
 	uint64_t sleeps;
 	uint64_t mono_ns;
-	uint64_t taps_frames; /* of the driver's taps: recorded, and not recorded */
+	uint64_t taps_frames; /* of captures of ports: recorded, and not recorded */
 	uint64_t taps_lost;
 	/* Called before `stats` is answered: updates mono_ns, and the counters that the packet path does not update. */
 	void (*measure)(struct executor *executor);

@@ -111,6 +111,7 @@ void control_measure(struct executor *executor)
 	executor->realtime_step_max_ns = shell->clock.max_step_ns;
 	executor->realtime_minus_mono_ns = shell->clock.realtime_minus_mono_ns;
 	executor->mono_ns = mono_now_ns();
+	taps_measure(executor);
 }
 
 static void accept_client(struct control_socket *control)

@@ -58,6 +58,7 @@ static int create_core(struct shell *shell, const struct options *options)
 		.frame_bytes = options->frame_bytes,
 		.flows = options->flows,
 		.rate_entries = options->rate_entries,
+		.tap = options->tap_count ? taps_record : NULL,
 	};
 	size_t bytes = core_memory_bytes(&config);
 	void *memory = aligned_alloc(HUGE_PAGE_BYTES,
@@ -179,18 +180,22 @@ int main(int argc, char **argv)
 	if (error >= 0)
 		error = open_ports(&shell, &options);
 	if (error >= 0) {
+		clock_offset_open(&shell.clock);
+		error = taps_open(&options, &shell.clock);
+	}
+	if (error >= 0) {
 		privileges_lock_memory();
 		privileges_schedule(options.boost);
 		if (options.drop_user)
 			error = privileges_drop(options.drop_user);
 	}
 	if (error >= 0) {
-		clock_offset_open(&shell.clock);
 		puts("ready");
 		fflush(stdout);
 		loop_run(&shell, &control, signal_fd);
 		print_stats(&shell, &control);
 	}
+	taps_close();
 	control_close(&control);
 	close_ports(&shell);
 	free(shell.core);

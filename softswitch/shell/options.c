@@ -13,6 +13,9 @@ static const char usage[] =
 	"Runs the compiled P4 program between the interfaces. Prints \"ready\", ends on SIGINT or SIGTERM.\n"
 	"  --control PATH      Unix socket for requests (docs/control-protocol.md)\n"
 	"  --port N=INTERFACE  port N (0 to 510) of the P4 program; at least one\n"
+	"  --tap N=FILE        write the headers of all frames at port N to FILE, as a capture (pcap); at "
+	"most\n"
+	"                      twice\n"
 	"  --frame-bytes N     longest frame, Ethernet header included (default: the largest MTU + 18)\n"
 	"  --packets N         most packets in the switch (default: 32768, fewer if frames are large)\n"
 	"  --flows N           most flows, source ports and source addresses with settings (default 16384)\n"
@@ -26,18 +29,48 @@ static const char usage[] =
 	"  --drop-user USER    become USER and keep no privilege once the sockets are open\n"
 	"  --allow-offloads    start on interfaces with offloads that hide packets\n";
 
-static int add_port(void *to, const char *name, char *text)
+/* Reads NUMBER=REST with the number of a port. Returns REST, or NULL. */
+static char *numbered(char *text, uint16_t *number)
 {
-	struct options *options = to;
-	const char *equals = strchr(text, '=');
+	char *equals = strchr(text, '=');
 	size_t digits = equals ? (size_t)(equals - text) : 0;
 	char prefix[8] = "";
 	uint64_t port;
 
 	if (digits && digits < sizeof(prefix))
 		memcpy(prefix, text, digits);
-	if (!whole_number(prefix, 0, PIPELINE_DROP_PORT - 1, &port) || !equals[1] ||
-	    strlen(equals + 1) >= IFNAMSIZ) {
+	if (!whole_number(prefix, 0, PIPELINE_DROP_PORT - 1, &port) || !equals[1])
+		return NULL;
+	*number = (uint16_t)port;
+	return equals + 1;
+}
+
+static int add_tap(void *to, const char *name, char *text)
+{
+	struct options *options = to;
+	uint32_t at = options->tap_count;
+
+	if (at == OPTIONS_MAX_TAPS) {
+		complain("%s %s: at most %d taps", name, text, OPTIONS_MAX_TAPS);
+		return -EINVAL;
+	}
+	options->taps[at].path = numbered(text, &options->taps[at].number);
+	if (!options->taps[at].path) {
+		complain("%s %s: give NUMBER=FILE, the number from 0 to %d", name, text,
+			 PIPELINE_DROP_PORT - 1);
+		return -EINVAL;
+	}
+	options->tap_count++;
+	return 0;
+}
+
+static int add_port(void *to, const char *name, char *text)
+{
+	struct options *options = to;
+	uint16_t port;
+	const char *interface = numbered(text, &port);
+
+	if (!interface || strlen(interface) >= IFNAMSIZ) {
 		complain("%s %s: give NUMBER=INTERFACE, the number from 0 to %d, the interface with 1 to %d "
 			 "characters",
 			 name, text, PIPELINE_DROP_PORT - 1, IFNAMSIZ - 1);
@@ -49,12 +82,12 @@ static int add_port(void *to, const char *name, char *text)
 	}
 	for (uint32_t index = 0; index < options->port_count; index++)
 		if (options->ports[index].number == port ||
-		    !strcmp(options->ports[index].interface, equals + 1)) {
+		    !strcmp(options->ports[index].interface, interface)) {
 			complain("%s %s: port or interface given twice", name, text);
 			return -EINVAL;
 		}
-	options->ports[options->port_count].number = (uint16_t)port;
-	strcpy(options->ports[options->port_count].interface, equals + 1);
+	options->ports[options->port_count].number = port;
+	strcpy(options->ports[options->port_count].interface, interface);
 	options->port_count++;
 	return 0;
 }
@@ -66,6 +99,7 @@ int options_parse(struct options *options, int argc, char **argv)
 	const struct option_row rows[] = {
 		OPTION_NEEDED_TEXT("control", "PATH", &options->control_path),
 		OPTION_NEEDED_READ("port", "N=INTERFACE", add_port, options),
+		OPTION_READ("tap", add_tap, options),
 		OPTION_NUMBER("frame-bytes", &frame_bytes, EXECUTOR_MIN_FRAME_BYTES, CORE_MAX_FRAME_BYTES),
 		OPTION_NUMBER("packets", &packets, 16, CORE_MAX_PACKETS),
 		OPTION_NUMBER("flows", &flows, 0, CORE_MAX_FLOWS),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Types and functions that the files of the real-time shell share. The shell has one thread. main.c owns every struct.
+ * Types and functions that the files of the real-time shell share. The shell has one thread, and another one that only
+ * writes captures (taps.c). main.c owns every other struct.
  */
 #ifndef SOFTSWITCH_SHELL_H
 #define SOFTSWITCH_SHELL_H
@@ -21,6 +22,7 @@
 enum {
 	SHELL_MAX_CLIENTS = 16,
 	SHELL_BATCH = 64, /* frames per system call */
+	OPTIONS_MAX_TAPS = 2,
 };
 
 /* options.c */
@@ -32,6 +34,11 @@ struct options {
 		uint16_t number;
 		char interface[IFNAMSIZ];
 	} ports[EXECUTOR_MAX_PORTS];
+	uint32_t tap_count;
+	struct {
+		uint16_t number;
+		const char *path;
+	} taps[OPTIONS_MAX_TAPS];
 	uint32_t packets;     /* 0: derived from frame_bytes */
 	uint32_t frame_bytes; /* 0: derived from the MTUs */
 	uint32_t flows;
@@ -161,6 +168,14 @@ uint32_t control_poll_list(const struct control_socket *control,
 void control_serve(struct control_socket *control, struct shell *shell, const struct pollfd *list,
 		   uint32_t count);
 void control_measure(struct executor *executor); /* executor: of a struct shell */
+
+/* taps.c; 0, or -errno after a line on stderr. Before privileges_lock_memory and privileges_schedule: the thread needs a
+ * stack, and no boost. */
+int taps_open(const struct options *options, const struct clock_offset *clock);
+void taps_record(uint64_t now_ns, uint16_t port, const uint8_t *frame, uint32_t resident_bytes,
+		 uint32_t bytes);
+void taps_measure(struct executor *executor); /* after it, files and counters have all frames */
+void taps_close(void);
 
 /* loop.c; signal_fd: SIGINT or SIGTERM end the loop */
 void loop_run(struct shell *shell, struct control_socket *control, int signal_fd);

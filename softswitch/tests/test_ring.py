@@ -73,6 +73,54 @@ def test_forwarding__frames_come_out_unchanged(lab: Lab, switch: Switch) -> None
     assert exchange(lab, *frames) == frames
 
 
+def captured(path: Path) -> list[tuple[int, int, bytes]]:
+    """(ns, length, first bytes) of each frame of a capture."""
+    data, at, result = path.read_bytes(), 24, []
+    while at < len(data):
+        seconds, ns, kept, length = struct.unpack_from("<IIII", data, at)
+        at += 16 + kept
+        result.append((seconds * 10**9 + ns, length, data[at - kept : at]))
+    return result
+
+
+def test_taps__have_the_headers_of_each_frame_at_its_times(lab: Lab, tmp_path: Path) -> None:
+    """Both directions, before and behind the queues; all are there once the counters are read."""
+    sides = [tmp_path / name for name in ("before", "after")]
+    frames = [ethernet(2, 0x88B5, bytes([number % 256]) * (20 + number % 300)) for number in range(200)]
+    answer = mac(1) + mac(2)
+    taps = ("--tap", f"1={sides[0]}", "--tap", f"2={sides[1]}")
+    with Switch(lab, *taps, "--drop-user", "nobody") as switch, switch.client() as control:
+        assert privileges_of(switch.process.pid) == ({pwd.getpwnam("nobody").pw_uid}, 0)
+        for port in HOSTS:
+            control.set_forwarding(mac(port), port)
+        control.set_port(2, rate=10_000_000)
+        assert exchange(lab, *frames) == frames
+        lab.ports.send(2, bytes.fromhex(answer.replace(":", "")) + b"\x88\xb5" + bytes(60))
+        wait_until(lambda: control.stats()["port.1.tx_frames"] == 1)
+        stats = control.stats()
+        before, after = map(captured, sides)
+    assert (stats["taps_frames"], stats["taps_lost"]) == (2 * (len(frames) + 1), 0)
+    assert [frame for _, _, frame in before[:-1]] == [frame for _, _, frame in after[:-1]] == [f[:128] for f in frames]
+    assert [length for _, length, _ in after] == [*map(len, frames), 74]
+    free = 0
+    for (came, length, _), (left, _, _) in zip(before[:-1], after[:-1], strict=True):
+        free = max(came, free) + (max(length, 60) + 24) * 800
+        assert left == free
+    assert [before[-1][2]] == [after[-1][2]]
+    assert after[-1][0] <= before[-1][0]
+    assert abs(before[0][0] - time.time_ns()) < 600 * 10**9
+
+
+def test_taps__that_cannot_be_written_are_counted(lab: Lab) -> None:
+    with Switch(lab, "--tap", "1=/dev/full") as switch, switch.client() as control:
+        control.set_forwarding(mac(2), 2)
+        frame = ethernet(2, 0x88B5, bytes(46))
+        assert exchange(lab, frame) == [frame]
+        stats = control.stats()
+        assert (stats["taps_frames"], stats["taps_lost"]) == (0, 1)
+        assert "writing /dev/full" in switch.end()[1]
+
+
 def test_burst__of_10007_frames_loses_nothing(lab: Lab) -> None:
     count = 10_007
     frame = ethernet(2, 0x88B5, bytes(46))
