@@ -58,6 +58,10 @@ _ALL = (
         "figures", "run the missing part of a paper's sweeps, and draw its figures", "experiments.commands.figures",
         "spang2021 FIGURE=5a SMOKE=1", "run_command", first=("paper",), starts_programs=True,
     ),
+    Command(
+        "results", "write a page of all runs and sweeps: results/index.html", "analysis.report.results_page", "results",
+        first=("results",),
+    ),
     Command("runs", "list the analysed runs, newest last", "bufferscope.run_list", "cc=cubic flows=16 --valid"),
     Command(
         "replay", "derive every file of a run from its raw files again, or pass its arrivals through another queue",

@@ -44,7 +44,7 @@ def of_tmpdir() -> list[Path]:
 def _is_left(path: Path) -> bool:
     with contextlib.suppress(OSError), files.directory(path) as within:
         is_new = time.time() - os.fstat(within).st_ctime < NEW_S
-        return owner.is_ours(within) and not is_new and not _is_locked(path)
+        return owner.is_ours(within) and not is_new and not is_locked(path)
     return False
 
 
@@ -59,7 +59,7 @@ def below(top: Path) -> Iterator[Path]:
                 directories.remove(path.name)
             # A run, a repetition and a sweep are locked while a command works there.
             place = path.parent.resolve()
-            if not any(map(_is_locked, (path, place, place.parent))):
+            if not any(map(is_locked, (path, place, place.parent))):
                 yield path
 
 
@@ -70,7 +70,7 @@ def remove(path: Path) -> None:
         files.remove(path.name, parent)
 
 
-def _is_locked(path: Path) -> bool:
+def is_locked(path: Path) -> bool:
     try:
         descriptor = os.open(path, os.O_RDONLY | files.SAFE)
     except OSError:

@@ -15,7 +15,7 @@ from lib.places import IS_INSTALLED
 OUTPUT = "standard output"
 GOAL = re.compile(
     r"\bmake (advise|build|cc|compare|deploy|doctor|experiment|export|figures|import|kernel|leftovers|parameters|"
-    r"replay|runs|sweep)\b"
+    r"replay|results|runs|sweep)\b"
 )
 THIN_SPACE = "\u2009"  # between thousands; Python calls no space but " " printable
 

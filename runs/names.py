@@ -32,6 +32,8 @@ RECORD = "digests.json"  # the digests of raw and derived files (record.py)
 ABORTED = "ABORTED"
 THINNED = "THINNED"
 
+NOTE = "NOTE"  # of a run or a sweep, in its directory (note.py)
+
 # In a sweep.
 PLAN = "plan.json"
 # In a results directory.

@@ -236,6 +236,7 @@ QUANTITIES: tuple[Quantity, ...] = (
     Quantity("kernel_digest", str, "digest of the virtual-time kernel"),
     _number("measured_s", "measured_s", "seconds of the measurement window"),
     _count("summary_mtime_ns", "", "when the run was analysed"),
+    Quantity("note", str, "what its user noted (NOTE)", listed="note"),
 )  # fmt: skip
 BY_NAME = {quantity.name: quantity for quantity in QUANTITIES}
 TERMINAL = (

@@ -20,7 +20,7 @@ from lib import files, parquet, regular
 from lib.errors import InputError
 from model.experiment import Experiment
 from model.groups import OPEN_LOOP, Long
-from runs import environment_file, group_columns, plan_file, record, spec_file, verdict
+from runs import environment_file, group_columns, note, plan_file, record, spec_file, verdict
 from runs.environment_file import RunEnvironment
 from runs.names import (
     EARLIER_ATTEMPTS,
@@ -56,6 +56,7 @@ class Place(NamedTuple):
     attempt: int  # more than 1 if earlier attempts were not valid
     kept: str  # one of runs.thinned.KEEP
     summary_mtime_ns: int | None
+    note: str | None = None
 
 
 OF_THE_RUN = (*Place._fields, "valid", "reasons")  # columns that are known whatever is damaged
@@ -131,6 +132,7 @@ def place(repetition: Path, results: Path) -> Place:
         attempt=1 + len(list(run.glob(EARLIER_ATTEMPTS))),
         kept=kept(repetition),
         summary_mtime_ns=changed,
+        note=note.read(run),
     )
 
 

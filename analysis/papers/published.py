@@ -33,7 +33,7 @@ MOST_BYTES = 500_000  # of a sweep's file: everybody who clones the repository d
 # their depths are published.
 LINK_AND_QUEUE = ("rate_changes", "link_loss", "jitter_ns", "p4", "queue")
 NOT_IN_A_ROW = (
-    "kept", "summary_mtime_ns", "rtt_spread_ns", "queue_delay_p50_ns", "queue_delay_p99_ns", "link_lost",
+    "kept", "note", "summary_mtime_ns", "rtt_spread_ns", "queue_delay_p50_ns", "queue_delay_p99_ns", "link_lost",
     *LINK_AND_QUEUE,
 )  # fmt: skip
 ROW = {name: kind for name, kind in run_table.SCHEMA.items() if name not in NOT_IN_A_ROW}

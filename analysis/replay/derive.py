@@ -26,7 +26,7 @@ from analysis.results.tables import write_frame, write_joined, write_raw_tables
 from analysis.whatif.stored import what_ifs
 from lib import files
 from lib.errors import InputError
-from runs import record, thinned, verdict
+from runs import note, record, thinned, verdict
 from runs.lock import only_one
 from runs.names import PAGE, RECORD, SUMMARY
 from runs.record import Damage
@@ -118,7 +118,9 @@ def _derive(
         for job in (*written, *drawn):
             job.result()
         environment = analysis.run.documents.environment
-        page = render(summary, environment, figures if has_figures else None, what_ifs(directory))
+        page = render(
+            summary, environment, figures if has_figures else None, what_ifs(directory), note.read(directory.parent)
+        )
         (scratch / PAGE).write_text(page, encoding="utf-8")
         (scratch / SUMMARY).write_text(json.dumps(summary, indent=1, allow_nan=False) + "\n")
         derived = files.names(scratch)

@@ -61,8 +61,9 @@ CAPTIONS_OF_MANY_FLOWS = {
 
 
 def render(
-    summary: dict[str, Any], environment: Environment, figures: Path | None, whatifs: Sequence[dict[str, Any]] = ()
-) -> str:
+    summary: dict[str, Any], environment: Environment, figures: Path | None, whatifs: Sequence[dict[str, Any]] = (),
+    note: str | None = None,
+) -> str:  # fmt: skip
     """The page as HTML. `figures` is the directory with <name>.svg of each figure, None if none were drawn; `whatifs`
     are the run's what-ifs (whatif/stored.py). Raises OSError if a figure is missing, InputError if it is damaged.
     """
@@ -79,6 +80,7 @@ def render(
         kept_up=kept_up(summary),
         names=drawn,
         whatifs=whatifs,
+        note=note,
         caveat=whatifs[0]["caveat"] if whatifs else "",
         lab=lab_line(summary, environment),
         exact=LIMITS[summary["lab"]["switch"]] if experiment.in_virtual_time else None,

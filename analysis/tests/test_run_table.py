@@ -45,7 +45,7 @@ def test_row__has_the_numbers_of_the_summary(tmp_path, summary):
         "sweep", "ecn_threshold_packets", "access_bps", "lateness_max_us", "application_goodput_p01_bps",
         "nic_rate_bps", "coalesce_us", "finite_cc", "load", "users", "flow_sizes", "window_packets",
         "rtts_ns", "access_links", "ack_delay_ns", "groups", "rate_changes", "link_loss", "jitter_ns", "link_lost",
-        "p4", "queue",
+        "p4", "queue", "note",
     }  # fmt: skip
     expected = {
         "run": "20260101T000000Z-a/rep-1", "repetition": 1, "attempt": 1, "kept": "all", "imported": False, "flows": 2,

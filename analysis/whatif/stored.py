@@ -17,7 +17,7 @@ from analysis.read.documents import Environment
 from analysis.report.run_report import pictures, render
 from lib import regular
 from lib.errors import InputError
-from runs import record, verdict
+from runs import note, record, verdict
 from runs.names import PAGE, RECORD, SUMMARY
 from runs.quantities import BY_NAME, WHATIF, at, is_number
 
@@ -88,7 +88,7 @@ def page(repetition: Path, environment: Environment, new: dict[str, Any]) -> dic
     summary = verdict.read(repetition)
     try:
         shown = sorted([*what_ifs(repetition), new], key=lambda each: int(each["name"].removeprefix("whatif-")))
-        text = render(summary, environment, repetition / "figures", shown)
+        text = render(summary, environment, repetition / "figures", shown, note.read(repetition.parent))
     except (jinja2.TemplateError, LookupError, TypeError, AttributeError, ArithmeticError) as error:
         raise ValueError(f"is of another version, or damaged: {type(error).__name__}: {error}") from None
     with_page = record.with_file(repetition, PAGE, text.encode())

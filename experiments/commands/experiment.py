@@ -14,6 +14,7 @@ from lib.errors import BadValue, RunError, SpecError
 from lib.keys import field, flag, take
 from lib.terminal import complain, say
 from lib.words import PATHS
+from runs import note
 
 if TYPE_CHECKING:
     from model.experiment import Experiment
@@ -31,6 +32,7 @@ class Options(Expecting):
     inventory: str | None = field(
         "machines of a testbed (TARGET=tofino has a default: ansible/inventories/testbed)", values=PATHS
     )
+    note: str | None = field(note.MEANING, note.line)
     yes: bool = flag("1: start an experiment of more than 10 minutes (of an idle machine) or 5 GB without asking")
     wait: bool = flag("0: end with an error instead of waiting for another experiment on this machine", "1")
 
@@ -61,15 +63,17 @@ def run(words: dict[str, Any], errors: list[BadValue]) -> int:
         say(f"repeats {run}, with the same {', '.join(same) or 'parameters'}")
         for line in different:
             complain(f"note: {line}; the numbers may differ")
-        return runner.run(spec, directory, inventory, asked.yes, asked.wait, first=first, expecting=asked)
+        return runner.run(
+            spec, directory, inventory, asked.yes, asked.wait, first=first, expecting=asked, note=asked.note
+        )
     spec = _resolve(words, file, errors, inventory=inventory)
     if virtual_lab.has_usual_kernel(spec) and virtual_lab.prepare():
         spec = _resolve(words, file, errors)  # again: now the new kernel can be queried
     if spec.clock == "virtual" or inventory:
-        return runner.run(spec, directory, inventory, asked.yes, asked.wait, expecting=asked)
+        return runner.run(spec, directory, inventory, asked.yes, asked.wait, expecting=asked, note=asked.note)
     return runner.run(
         spec, directory, yes=asked.yes, wait=asked.wait, in_virtual_time=lambda: in_virtual_time(typed),
-        expecting=asked,
+        expecting=asked, note=asked.note,
     )  # fmt: skip
 
 

@@ -24,12 +24,13 @@ from experiments.run.side_by_side import run_each
 from experiments.run.terminal_headline import headline, took
 from experiments.run.terminal_results import Outcome, outcome, show_all, show_one
 from experiments.spec import disk
-from lib import owner
+from lib import files, owner
 from lib.errors import Interrupted, RunError
 from lib.terminal import complain, say
 from model.experiment import Experiment
 from runs import results
 from runs.aborted import Cause
+from runs.names import NOTE
 from runs.verdict import Area
 
 EXIT_NOT_VALID = 2
@@ -39,7 +40,7 @@ PROCESSES_MIB = 128  # of Python, beside each repetition that is recorded
 def run(
     spec: Experiment, results_directory: Path, inventory: str = "", yes: bool = False, wait: bool = True,
     in_virtual_time: Callable[[], str | None] = lambda: None, first: int = 1,
-    expecting: Expecting = expectations.NOTHING,
+    expecting: Expecting = expectations.NOTHING, note: str | None = None,
 ) -> int:  # fmt: skip
     """Runs the whole experiment, on a testbed if `inventory` is given or the target needs a testbed. Returns the exit
     status of the command line. With `yes` no question about time and disk space is asked; without `wait` the experiment
@@ -60,6 +61,8 @@ def run(
             check_room(lab, results_directory, len(processors))
             directory = results.create(results_directory, spec.name or "", time.time())
             until_the_end.enter_context(results.running(directory))
+            if note:
+                files.write_text(directory / NOTE, f"{note}\n")
         say(headline(spec, directory))
         try:
             outcomes = repeat_all(lab, directory, processors, first, expecting.expect)

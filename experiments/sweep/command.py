@@ -17,6 +17,7 @@ from lib.keys import field, flag, take
 from lib.terminal import say
 from lib.values import whole_number
 from lib.words import PATHS
+from runs import note
 from runs.thinned import KEEP
 
 MOST_JOBS, MOST_ATTEMPTS = 1024, 100
@@ -28,6 +29,7 @@ class Options(Expecting):
     spec: Path = field("the sweep's file, such as experiments/specs/spang2021/twenty-packets.yaml", default=None)
     results: Path = field("the directory that the sweep's directory is made in", default="results")
     inventory: str | None = field("a file whose group labs has machines that run the sweep's jobs", values=PATHS)
+    note: str | None = field(note.MEANING, note.line)
     smoke: bool = flag("1: the short version of the sweep")
     engine: str = field(f"what runs the jobs: {' or '.join(ENGINES)}", default=PARALLEL, values=ENGINES)
     jobs: int | None = field(
@@ -70,7 +72,7 @@ def run(words: dict[str, Any], errors: list[BadValue]) -> int:
         say(f"note: {sweep.note}")
     chosen = run.Options(
         asked.results.absolute(), asked.jobs, asked.attempts, inventory=asked.inventory or "", engine=asked.engine,
-        expecting=asked,
+        expecting=asked, note=asked.note,
     )  # fmt: skip
     if asked.show:
         table = run_table.read(chosen.results)

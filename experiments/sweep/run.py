@@ -41,7 +41,7 @@ from lib.exit_codes import Exit
 from lib.terminal import complain, located, one_line, say
 from runs import record, results, run_table, verdict
 from runs.job_state import JobState, State, look
-from runs.names import ABORTED, REPETITION, SUMMARY, SWEEP_RUNS
+from runs.names import ABORTED, NOTE, REPETITION, SUMMARY, SWEEP_RUNS
 
 if TYPE_CHECKING:
     from analysis.papers.paper import Paper
@@ -62,6 +62,7 @@ class Options(NamedTuple):
     engine: str = PARALLEL
     published: Published = NONE  # runs that need not be done
     expecting: expectations.Expecting = expectations.NOTHING
+    note: str | None = None
 
 
 class Engine(NamedTuple):
@@ -82,6 +83,8 @@ def run(sweep: Sweep, probe: Callable[[str], Host], options: Options, say_page: 
     expectations.begin(options.expecting, [job.spec for job in jobs.first])
     directory = options.results / sweep.name
     with runner.Ending() as ending, _alone(directory, options.results):
+        if options.note:
+            files.write_text(directory / NOTE, f"{options.note}\n")
         try:
             asked = finish(sweep, jobs, directory, options, ending)
             ending.check()

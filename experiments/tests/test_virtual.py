@@ -113,7 +113,7 @@ def shared_memory() -> set[str]:
 @pytest.fixture(scope="module")
 def first(tmp_path_factory: pytest.TempPathFactory) -> Path:
     results = tmp_path_factory.mktemp("first")
-    run(results, *SHORT, drawn=True)
+    run(results, *SHORT, "NOTE=a  quiet <machine>", drawn=True)
     return results
 
 
@@ -128,6 +128,8 @@ def test_run__is_exact_and_complete(first: Path) -> None:
     assert ledger["tcp_events_lost"] == 0 < ledger["tcp_events_rows"]
     environment = json.loads((first / "latest/rep-1/environment.json").read_text())
     assert environment["virtual_machine"]["kernel"]["config_digest"]
+    assert (first / "latest/NOTE").read_text() == "a quiet <machine>\n"
+    assert "Note: a quiet &lt;machine&gt;" in (first / "latest/rep-1/report.html").read_text()
 
 
 def test_run__is_repeated_from_its_directory(first: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

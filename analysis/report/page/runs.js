@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The table of runs: filters above the table, and column titles that sort it. Without this script the page has all rows;
-// the script only hides and reorders them.
+// the script only hides and reorders them. A row may have several values of a filter, a line each.
 "use strict";
 {
   const table = document.getElementById("runs"), body = table.tBodies[0], rows = [...body.rows];
@@ -18,7 +18,7 @@
     const words = text.value.toLowerCase().split(/\s+/).filter(Boolean);
     let left = 0;
     for (const row of rows) {
-      const fits = asked.every(([key, value]) => row.dataset[key] === value) && words.every(word => said(row).includes(word));
+      const fits = asked.every(([key, value]) => row.dataset[key].split("\n").includes(value)) && words.every(word => said(row).includes(word));
       row.hidden = !fits;
       left += fits;
     }

@@ -25,7 +25,7 @@ from analysis.report.sweep_report import means
 from analysis.report.sweep_report.columns import LABELS, table, value_text
 from analysis.wording.formats import count, number
 from lib import files
-from runs import run_table
+from runs import note, run_table
 from runs.lock import TOLD
 from runs.names import PAGE
 from runs.stored_sweep import COLUMN, MISSING, NOT_VALID, VALID, Row, Stored, earlier_reasons, kind, read
@@ -103,6 +103,7 @@ def render(sweep: Stored, of_sweep: list[ShownFigure], of_papers: list[ShownFigu
         ("runs.js",),
         name=sweep.name,
         about=sweep.plan.sweep.about or "",
+        note=note.read(sweep.directory),
         clocks=_distinct(sweep.rows, "clock"),
         setting=setting(sweep),
         varied={

@@ -235,6 +235,7 @@ LOOKS = {
     "show": says("rate_bps: 200000000", "buffer_packets: "),
     "sweep": Look(sweep),
     "figures": Look(figures),
+    "results": says("index.html: "),
     "runs": Look(runs),
     "replay": Look(replay),
     "export": Look(export, ("{output}",)),
