@@ -10,7 +10,7 @@ export LC_ALL := C.UTF-8
 JOBS := $(shell nproc)
 
 .DEFAULT_GOAL := help
-.PHONY: simulator help experiment parameters cc sweep figures advise advise-parameters deploy doctor replay results runs leftovers import export compare build compile kernel p4 test test-long test-slice test-all test-programs test-long-programs coverage check lint format bench bench-programs clean
+.PHONY: simulator help experiment parameters cc sweep figures advise advise-parameters deploy doctor replay results rm runs leftovers import export compare build compile kernel p4 test test-long test-slice test-all test-programs test-long-programs coverage check lint format bench bench-programs clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | expand -t 19
@@ -44,6 +44,9 @@ replay: .venv/ready ## rebuild every derived file of a run from its raw files: m
 
 results: .venv/ready ## write results/index.html, a page of all runs and sweeps: make results [RESULTS=path]
 	@$(BUFFERSCOPE) results --make
+
+rm: .venv/ready ## remove runs and sweeps, or their large files: make rm OLDER_THAN=30d [KEEP=summary] [RESULTS=path] [YES=1], or RUN=results/NAME
+	@$(BUFFERSCOPE) rm --make
 
 runs: .venv/ready ## list the analysed runs, newest last: make runs [CC=cubic] [VALID=1] [CSV=1], or any other column
 	@$(BUFFERSCOPE) runs --make
@@ -131,7 +134,7 @@ clean: ## remove build/, .venv and the caches of tools (results and the kernels 
 
 # These goals need neither root nor our compiled programs, so they run on any machine with Python. Some need more:
 # a replay through another queue compiles the switch core and an import of a capture its reader (gcc and make), and `advise MEASURE=1` needs all programs.
-ALONE := doctor replay results runs leftovers compare import export parameters advise advise-parameters
+ALONE := doctor replay results rm runs leftovers compare import export parameters advise advise-parameters
 
 # The words of `make deploy WORD=...`. deploy reads all of them and refuses unknown ones; other goals read their own words.
 DEPLOY_WORDS = $(and $(filter deploy,$(MAKECMDGOALS)),$(MAKEOVERRIDES))

@@ -64,6 +64,10 @@ _ALL = (
     ),
     Command("runs", "list the analysed runs, newest last", "bufferscope.run_list", "cc=cubic flows=16 --valid"),
     Command(
+        "rm", "remove runs and sweeps, or their large files, after saying what that frees", "bufferscope.remove",
+        "OLDER_THAN=30d KEEP=summary", first=("run",),
+    ),
+    Command(
         "replay", "derive every file of a run from its raw files again, or pass its arrivals through another queue",
         "experiments.commands.replay", "results/latest BUF=0.25bdp", first=("run",),
     ),

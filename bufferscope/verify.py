@@ -25,7 +25,7 @@ from lib import regular
 from lib.errors import InputError, RunError
 from lib.exit_codes import Exit
 from lib.keys import field, flag
-from lib.terminal import complain, counted, say
+from lib.terminal import agreed, complain, counted, say
 from lib.values import whole_number
 from runs import packed, record
 from runs.names import ENVIRONMENT
@@ -134,13 +134,11 @@ def _problem(chosen: str, repeated: list[Path], about: object, has_programs: boo
 
 def _agree(yes: bool, chosen: str) -> None:
     """Raises RunError without the user's yes."""
-    if yes:
-        return
-    if sys.stdin.isatty() and sys.stdout.isatty():
-        print("Run it? [y/N] ", end="", flush=True)
-        if sys.stdin.readline().strip().lower() in ("y", "yes"):
-            return
+    answer = yes or agreed("Run it?")
+    if answer is False:
         raise RunError("nothing was run")
+    if answer:
+        return
     what = "a stranger's programs" if chosen == PACKED else "a stranger's experiment"
     raise RunError(f"running {what} needs a yes: add YES=1 if you want it; SHOW=1 only checks the file")
 

@@ -15,7 +15,7 @@ from lib.places import IS_INSTALLED
 OUTPUT = "standard output"
 GOAL = re.compile(
     r"\bmake (advise|build|cc|compare|deploy|doctor|experiment|export|figures|import|kernel|leftovers|parameters|"
-    r"replay|results|runs|sweep)\b"
+    r"replay|results|rm|runs|sweep)\b"
 )
 THIN_SPACE = "\u2009"  # between thousands; Python calls no space but " " printable
 
@@ -63,6 +63,14 @@ def say(line: str) -> None:
 def complain(line: str) -> None:
     """Prints a line on stderr."""
     print(printable(line), file=sys.stderr, flush=True)
+
+
+def agreed(question: str) -> bool | None:
+    """Whether the user says yes; None if there is no terminal to ask at."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return None
+    print(f"{question} [y/N] ", end="", flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def one_line(error: object) -> str:

@@ -65,9 +65,10 @@ def used(path: Path) -> Used:
     return Used(size, newest)
 
 
-def written_by(path: Path) -> Path | None:
-    """A directory in `path`, or `path`, that a running command has locked; None without one."""
-    return next((Path(parent) for parent, _, _ in os.walk(path) if is_locked(Path(parent))), None)
+def written_by(path: Path, itself: bool = True) -> Path | None:
+    """A directory in `path`, or `itself`, that a running command has locked; None without one."""
+    below = (Path(parent) for parent, _, _ in os.walk(path))
+    return next((place for place in below if (itself or place != path) and is_locked(place)), None)
 
 
 def _directories(parent: Path) -> Iterator[Path]:

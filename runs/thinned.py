@@ -40,7 +40,7 @@ def kept(repetition: Path) -> str:
 def mark(keep: str) -> str:
     """The content of THINNED in a repetition thinned to `keep`."""
     names = ", ".join(REMOVED[keep])
-    return f"{keep}\nremoved after a valid analysis: {names}\nspec.yaml has everything to run the experiment again\n"
+    return f"{keep}\nremoved after an analysis: {names}\nspec.yaml has everything to run the experiment again\n"
 
 
 def removed(repetition: Path) -> tuple[str, ...]:

@@ -82,7 +82,7 @@ def load(directory: Path, damage: Sequence[Damage] = ()) -> Run:
     part = kept(directory)
     if part != "all":
         raise InputError(
-            f"{directory}: its raw files were removed after a valid analysis (kept: {part}), so it cannot be analysed "
+            f"{directory}: its raw files were removed after an analysis (kept: {part}), so it cannot be analysed "
             "again; its results are kept, and spec.yaml has everything to run the experiment again"
         )
     if not (directory / POSTCARDS_FILE).is_file():

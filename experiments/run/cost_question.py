@@ -7,14 +7,13 @@ does not decide whether a command asks.
 from __future__ import annotations
 
 import math
-import sys
 
 from analysis.wording.formats import duration, si
 from experiments.machine import machine_speed
 from experiments.plan import cost
 from experiments.spec import disk
 from lib.errors import RunError
-from lib.terminal import say
+from lib.terminal import agreed, say
 from model.experiment import Experiment
 
 ASK_S = 600.0
@@ -32,12 +31,9 @@ def ask(spec: Experiment, at_once: int, yes: bool) -> float:
     of_disk = f"{si(float(size), 'B')} of disk"
     expected = f"about {duration(cost.repetition_s(spec, slow) * rounds)} and {of_disk}"
     say(f"expected: {expected}{machine_speed.explained(slow)}")
-    if yes or (alone_s <= ASK_S and size <= ASK_BYTES):
+    if yes or (alone_s <= ASK_S and size <= ASK_BYTES) or (answer := agreed("Go on?")):
         return slow
-    if sys.stdin.isatty() and sys.stdout.isatty():
-        print("Go on? [y/N] ", end="", flush=True)
-        if sys.stdin.readline().strip().lower() in ("y", "yes"):
-            return slow
+    if answer is False:
         raise RunError("nothing was started")
     raise RunError(
         f"this experiment needs a yes, as any that takes more than {duration(ASK_S)} of an idle machine or "

@@ -236,6 +236,7 @@ LOOKS = {
     "sweep": Look(sweep),
     "figures": Look(figures),
     "results": says("index.html: "),
+    "rm": says("nothing to remove"),
     "runs": Look(runs),
     "replay": Look(replay),
     "export": Look(export, ("{output}",)),
