@@ -63,7 +63,7 @@ leftovers: .venv/ready ## list what killed commands left on this machine and in 
 import: .venv/ready ## make a run from another tool's captures: make import FROM=trace-directory OUTPUT=results/theirs RATE=10gbit RTT=1.2ms, or BEFORE=in.pcap AFTER=out.pcap of a router
 	@$(BUFFERSCOPE) import --make
 
-export: .venv/ready ## write a run in another format: make export RUN=results/latest FORMAT=csv|parquet|pcap|pcapng|flent|telemetry-report OUTPUT=path
+export: .venv/ready ## write a run in another format: make export RUN=results/latest FORMAT=csv|parquet|pcap|pcapng|flent|telemetry-report|qlog OUTPUT=path
 	@$(BUFFERSCOPE) export --make
 
 build: ## compile the switch, the collector and the hosts' programs into build/

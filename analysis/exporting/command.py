@@ -16,9 +16,9 @@ from runs import verdict
 from runs.names import SUMMARY
 from runs.spec_file import the_repetition
 
-FORMATS = ("csv", "parquet", "pcap", "pcapng", "flent", "telemetry-report")
+FORMATS = ("csv", "parquet", "pcap", "pcapng", "flent", "telemetry-report", "qlog")
 DIRECTORIES = ("csv", "parquet", "pcap")  # these formats write a directory, all others a file
-UNITS = {"csv": "rows", "parquet": "rows", "pcap": "frames", "flent": "steps"}
+UNITS = {"csv": "rows", "parquet": "rows", "pcap": "frames", "flent": "steps", "qlog": "events"}
 
 
 class Asked(Keys):
@@ -28,13 +28,18 @@ class Asked(Keys):
         "two taps before and behind the queue saw, of a run with TAPS=1, into a new directory; pcapng: the postcards "
         "as datagrams with times in ns (wire/postcard.lua shows their fields in Wireshark); "
         "telemetry-report: the postcards as reports of P4.org's Telemetry Report Format 2.0, in a pcapng file; flent: "
-        "a data file for Flent's plots of its test tcp_nup (docs/formats.md)", default=None, values=FORMATS,
+        "a data file for Flent's plots of its test tcp_nup; qlog: segments, losses and the sender's metrics by flow, "
+        "for qvis (docs/formats.md)", default=None, values=FORMATS,
     )  # fmt: skip
-    output: Path = field("the new file or directory; for flent its name ends with .flent.gz", default=None)
+    output: Path = field(
+        "the new file or directory; for flent its name ends with .flent.gz, for qlog with .sqlog", default=None
+    )
 
     def check(self, wrong: Wrong) -> None:
         if self.format == "flent" and not self.output.name.endswith(".flent.gz"):
             wrong("output", "must end with .flent.gz, else Flent does not open it")
+        if self.format == "qlog" and self.output.suffix != ".sqlog":
+            wrong("output", "must end with .sqlog, else qvis takes it for another form of qlog")
 
 
 def run(asked: Asked) -> int:
@@ -64,7 +69,7 @@ def _export(repetition: Path, kind: str, output: Path) -> int:
 
 
 def _writer(kind: str) -> Callable[[Path, Path], int]:
-    from analysis.exporting import flent, pcapng, tables, taps, telemetry_report
+    from analysis.exporting import flent, pcapng, qlog, tables, taps, telemetry_report
 
     return {
         "csv": lambda source, target: tables.write(source, target, "csv"),
@@ -73,4 +78,5 @@ def _writer(kind: str) -> Callable[[Path, Path], int]:
         "pcapng": pcapng.write,
         "flent": flent.write,
         "telemetry-report": telemetry_report.write,
+        "qlog": qlog.write,
     }[kind]

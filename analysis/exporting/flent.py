@@ -67,7 +67,7 @@ def data(repetition: Path) -> dict[str, Any]:
             "analysed, with a flow"
         )
     x = [(index + 0.5) * step / 1e9 for index in range(steps)]
-    offset = _realtime_minus_mono_ns(repetition)
+    offset = realtime_minus_mono_ns(repetition)
     t = [(start + offset + int(value * 1e9)) / 1e9 for value in x]
     row_of = np.full(len(run.flows) + 1, -1)  # by flow number, the place in Run.traffic
     row_of[[entry.number for entry in run.traffic]] = np.arange(len(run.traffic))
@@ -160,7 +160,7 @@ def _metadata(
     }  # fmt: skip
 
 
-def _realtime_minus_mono_ns(repetition: Path) -> int:
+def realtime_minus_mono_ns(repetition: Path) -> int:
     """CLOCK_REALTIME minus CLOCK_MONOTONIC of the first block; 0 without a block, so times stay CLOCK_MONOTONIC."""
     with regular.opened(repetition / POSTCARDS_FILE) as file:
         data = file.read(1 << 21)

@@ -21,7 +21,7 @@ import polars as pl
 import pytest
 
 from analysis.arithmetic.unwrap import switch_time
-from analysis.exporting import flent, telemetry_report
+from analysis.exporting import flent, qlog, telemetry_report
 from analysis.importing.text import CARDS_UNKNOWN
 from analysis.read import columns
 from analysis.replay.derive import derive
@@ -244,6 +244,62 @@ def test_flent__plots_our_file_and_shows_its_own_units(analysed, tmp_path):
     words = [FLENT, "-i", path, "-p", "upload_with_ping_and_tcp_rtt", "-o", tmp_path / "plot.png"]
     subprocess.run(words, check=True, cwd=tmp_path)
     assert (tmp_path / "plot.png").stat().st_size > 5000
+
+
+# Names of draft-ietf-quic-qlog-main-schema-02 and -quic-events-02: members of the file, trace and event, and of each
+# event's data. All others would be ours.
+QLOG_FILE = {"qlog_version", "qlog_format", "title", "description", "trace"}
+QLOG_TRACE = {"title", "description", "configuration", "common_fields", "vantage_point"}
+QLOG_COMMON = {"time_format", "reference_time", "protocol_type", "group_id"}
+QLOG_DATA = {
+    "transport:packet_sent": {"header", "raw"},
+    "recovery:packet_lost": {"header"},
+    "recovery:metrics_updated": {
+        "min_rtt", "smoothed_rtt", "latest_rtt", "rtt_variance", "pto_count", "congestion_window", "bytes_in_flight",
+        "ssthresh", "packets_in_flight", "pacing_rate",
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("rows", [qlog.ROWS, 100])
+def test_qlog__has_the_schemas_names_and_every_packet_loss_and_window(analysed, tmp_path, monkeypatch, rows):
+    monkeypatch.setattr(qlog, "ROWS", rows)
+    monkeypatch.setattr(parquet, "SLAB_ROWS", max(rows // 2, 1))
+    output = tmp_path / "run.sqlog"
+    assert status_of(analysed, "qlog", output) == 0
+    first, *texts = output.read_text().split("\x1e")[1:]  # RFC 7464
+    head, events = json.loads(first), [json.loads(text) for text in texts]
+    assert all(text.endswith("\n") for text in texts)
+    assert (head["qlog_version"], head["qlog_format"]) == ("0.3", "JSON-SEQ")
+    assert set(head) <= QLOG_FILE
+    assert set(head["trace"]) <= QLOG_TRACE
+    assert set(head["trace"]["common_fields"]) <= QLOG_COMMON
+    assert all(set(event) == {"time", "name", "group_id", "data"} for event in events)
+    assert all(set(event["data"]) <= QLOG_DATA[event["name"]] for event in events)
+    times = [event["time"] for event in events]
+    assert times == sorted(times)
+    assert times[0] >= 0
+    joined = pl.read_parquet(analysed / "joined.parquet").filter(pl.col("payload_bytes") > 0)
+    named = {name: [event for event in events if event["name"] == name] for name in QLOG_DATA}
+    sent, lost, metrics = named.values()
+    assert [event["data"]["raw"]["length"] for event in sent] == joined["payload_bytes"].to_list()
+    assert len(lost) == joined["dropped"].sum() > 0
+    keys = [(event["group_id"], event["data"]["header"]["packet_number"]) for event in (*sent, *lost)]
+    assert set(keys[len(sent) :]) <= set(keys[: len(sent)])
+    assert len({*keys}) == len(sent)
+    numbers: dict[str, list[int]] = {}
+    for group, number in keys[: len(sent)]:
+        numbers.setdefault(group, []).append(number)
+    assert all(of_flow == [*range(len(of_flow))] for of_flow in numbers.values())
+    # What the events say together is what each trace record says.
+    tcp = pl.read_parquet(analysed / "tcp.parquet")
+    for group in numbers:
+        records = tcp.filter(pl.col("five_tuple").cast(pl.String) == f"{group} tcp")
+        of_flow = [event["data"] for event in metrics if event["group_id"] == group]
+        windows = [data["congestion_window"] for data in of_flow if "congestion_window" in data]
+        expected = (records["cwnd_packets"].cast(pl.Int64) * records["mss_bytes"]).to_list()
+        assert windows == [value for at, value in enumerate(expected) if at == 0 or value != expected[at - 1]]
+        assert of_flow[0]["smoothed_rtt"] == records["srtt_us"][0] / 1000
 
 
 def test_command__refuses_in_one_line_and_leaves_nothing_half_written(analysed, tmp_path, capsys):
