@@ -71,10 +71,10 @@ def last_activity(message: dict[str, Any]) -> str:
     return ""
 
 
-def why_it_ended(status: int, console: str, memory_place: Path) -> str:
+def why_it_ended(status: int, console: str) -> str:
     """Why a machine ended before its work was done: cause, activity, last lines of the console.
 
-    `status` is subprocess's returncode, `memory_place` the directory of the machine's memory.
+    `status` is subprocess's returncode.
     """
     lines = [line.rstrip() for line in console.splitlines() if line.strip()]
     messages = [message for message in map(parse_message, lines) if message is not None]
@@ -84,8 +84,8 @@ def why_it_ended(status: int, console: str, memory_place: Path) -> str:
     during = last_activity(next((message for message in reversed(messages) if last_activity(message)), {}))
     if status == -signal.SIGBUS or any("signal 7" in line.lower() for line in (*panic, *kernel_lines[-LAST_LINES:])):
         return (
-            f"the virtual machine ended{during} because {memory_place}, where its memory is, is full "
-            "(SIGBUS): make room there, or choose another directory with TMPDIR=DIRECTORY in the environment"
+            f"the virtual machine ended{during} because this computer has no memory left for it (SIGBUS): end other "
+            "programs, or add swap space (swapon)"
         )
     killer = ""
     if status == -signal.SIGKILL:

@@ -3,7 +3,7 @@
 
 The machine ends with the process that booted it, even if that process crashes: the host's kernel then sends SIGKILL to
 the machine (PR_SET_PDEATHSIG), and when the machine has ended, to the processes that run its user space. The machine's
-memory is an unnamed file (O_TMPFILE), so no file of the memory is left.
+memory is a memfd, so no file of the memory is left.
 """
 
 from __future__ import annotations
@@ -111,10 +111,8 @@ class VirtualMachine:
         self.command = [str(job.kernel), *command_line(job)]
 
     def __enter__(self) -> VirtualMachine:
-        try:
-            self._memory = memory.place(self.job.memory_mib)
-        except memory.NoRoomError as error:
-            raise MachineError(str(error)) from None
+        if shortage := memory.problem(self.job.memory_mib):
+            raise MachineError(shortage)
         runner = os.getpid()
 
         def prepare() -> None:
@@ -128,8 +126,7 @@ class VirtualMachine:
         with self.job.console.open("wb") as console:
             self.process = subprocess.Popen(
                 self.command, stdin=subprocess.DEVNULL, stdout=console, stderr=console, cwd=self.job.directory,
-                # The same in every run, except the directory in which the kernel keeps its memory, on the host.
-                env={"PATH": os.defpath, "HOME": "/", memory.VARIABLE: str(self._memory)},
+                env={"PATH": os.defpath, "HOME": "/"},  # the same in every run
                 preexec_fn=prepare, start_new_session=True,
             )  # fmt: skip
         return self
@@ -168,4 +165,4 @@ class VirtualMachine:
                 time.sleep(POLL_S)
         if "end" not in last_message:
             text = self.job.console.read_text(errors="replace")
-            raise MachineError(why_it_ended(self.process.returncode, text, self._memory))
+            raise MachineError(why_it_ended(self.process.returncode, text))

@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 
 from virtual.kernel.errors import KernelError
 
+PROCESSORS = ("x86_64", "amd64")  # of User-Mode Linux
 BUILD_TOOLS = {
     "make": "make", "gcc": "gcc", "ld": "binutils", "flex": "flex", "bison": "bison", "bc": "bc",
     "patch": "patch",
@@ -29,7 +31,12 @@ def missing(tools: dict[str, str]) -> dict[str, str]:
 
 
 def check_build_tools() -> None:
-    """Raises KernelError naming every missing program."""
+    """Raises KernelError for a processor without User-Mode Linux, and naming every missing program."""
+    if platform.machine().lower() not in PROCESSORS:
+        raise KernelError(
+            f"virtual time needs User-Mode Linux, which runs on x86-64; this processor is {platform.machine()}: use "
+            "CLOCK=real as root"
+        )
     lacking = missing(BUILD_TOOLS)
     if lacking:
         packages = " ".join(sorted(set(lacking.values())))
