@@ -10,7 +10,7 @@ export LC_ALL := C.UTF-8
 JOBS := $(shell nproc)
 
 .DEFAULT_GOAL := help
-.PHONY: simulator help experiment parameters cc sweep figures advise advise-parameters deploy doctor replay results rm runs leftovers import export compare build compile kernel p4 test test-long test-slice test-all test-programs test-long-programs coverage check lint format bench bench-programs clean
+.PHONY: simulator help experiment parameters cc sweep figures advise advise-parameters deploy doctor replay results rm runs leftovers import export compare build compile kernel p4 image test test-long test-slice test-all test-programs test-long-programs coverage check lint format bench bench-programs clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | expand -t 19
@@ -80,6 +80,9 @@ kernel: build/deployed ## build the kernel of the virtual-time lab; the first ti
 
 simulator: .venv/ready-ns3 build/deployed ## install ns-3 and build the simulator: make experiment SWITCH=ns3
 	@ansible/locked.sh $(MAKE) --no-print-directory -C simulator
+
+image: kernel ## make an OCI archive with everything that a run in virtual time needs, for podman and Docker: make image [OUTPUT=build/bufferscope.oci.tar]
+	@$(BUFFERSCOPE) image --make
 
 p4: .venv/ready ## compile the P4 program again (needs p4c) and list the changed files
 	@$(BUFFERSCOPE) p4

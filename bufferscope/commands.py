@@ -138,6 +138,10 @@ _ALL = (
         starts_programs=True, of_checkout=True,
     ),
     Command(
+        "image", "make an OCI archive with everything that a run in virtual time needs, for podman and Docker",
+        "bufferscope.image", first=("output",), starts_programs=True, of_checkout=True,
+    ),
+    Command(
         "completion", "print a shell's completion of commands, keys and values", "bufferscope.completion", "bash",
         first=("shell",),
     ),

@@ -20,7 +20,6 @@ from p4src.compile.sources import CannotCompile, find_compiler
 from virtual import memory
 from virtual.kernel import tools
 
-PROCESSORS = ("x86_64", "amd64")  # of User-Mode Linux
 SMALL_MIB = 256  # of a virtual machine with few flows
 TARGET = "bmv2"
 
@@ -58,7 +57,7 @@ def run(_: object = None) -> int:
 
 
 def _virtual() -> Iterable[str]:
-    if platform.machine().lower() not in PROCESSORS:
+    if platform.machine().lower() not in tools.PROCESSORS:
         yield f"its kernel, User-Mode Linux, runs on x86-64, and this processor is {platform.machine()}"
     if not virtual_lab.KERNEL.exists() and (lacking := tools.missing(tools.BUILD_TOOLS)):
         packages = " ".join(sorted({*lacking.values(), "libc6-dev"}))

@@ -20,6 +20,9 @@ __all__ = ["BUILD", "CHECKOUT"]
 CONGESTION_CONTROLS = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 # The congestion controls that programs without privileges may choose.
 ALLOWED = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
+# What root needs for real time.
+CAPABILITIES = {"CAP_SYS_ADMIN": 21, "CAP_NET_ADMIN": 12, "CAP_NET_RAW": 13}  # include/uapi/linux/capability.h
+ALL_USERS = ["0", "0", str(2**32 - 1)]  # the map of users of the initial user namespace
 
 
 @dataclass(frozen=True)
@@ -41,9 +44,20 @@ OF_TESTBED = Host(None, netem=True, kernel="the machines' kernels", testbed=True
 
 def default_clock() -> str:
     """Real time for root, because real time needs no kernel build first (docs/measurements.md). Virtual time for
-    others, because real time needs root.
+    others, and for root of a container, because real time needs root.
     """
-    return "real" if os.geteuid() == 0 else "virtual"
+    return "real" if os.geteuid() == 0 and not lacking_rights() else "virtual"
+
+
+def lacking_rights() -> str:
+    """The rights that a root of a container lacks and real time needs, in words; '' if this process has them."""
+    status = Path("/proc/self/status").read_text()
+    effective = int(re.findall(r"^CapEff:\s+([0-9a-f]+)$", status, re.MULTILINE)[0], 16)
+    if lacking := [name for name, bit in CAPABILITIES.items() if not effective >> bit & 1]:
+        return f"this process lacks {', '.join(lacking)}"
+    if Path("/proc/self/uid_map").read_text().split() != ALL_USERS:
+        return "this process is root of a user namespace only, and lacks the kernel's own rights"
+    return ""
 
 
 def probe(want_netem: bool) -> Host:

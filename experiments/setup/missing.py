@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import tarfile
 from pathlib import Path
@@ -18,8 +17,6 @@ from model.experiment import Experiment
 from virtual import PATH
 
 BTF = Path("/sys/kernel/btf/vmlinux")
-CAPABILITIES = {"CAP_SYS_ADMIN": 21, "CAP_NET_ADMIN": 12, "CAP_NET_RAW": 13}  # include/uapi/linux/capability.h
-ALL_USERS = ["0", "0", str(2**32 - 1)]  # the map of users of the initial user namespace
 FILE_SYSTEMS = Path("/proc/filesystems")
 BINARIES = ("softswitch", "collector", "tcp_trace", "congestion_control", "tcp_flows", "open_loop", "traffic_sink")
 # Tool -> Debian package. ansible-playbook comes with the Python packages of this checkout.
@@ -107,12 +104,8 @@ def _refused_privileges() -> str:
     """What this machine refuses to root and a cell needs; '' if nothing. A cell is tried, too: seccomp or AppArmor may
     refuse what the capabilities allow.
     """
-    status = Path("/proc/self/status").read_text()
-    effective = int(re.findall(r"^CapEff:\s+([0-9a-f]+)$", status, re.MULTILINE)[0], 16)
-    if lacking := [name for name, bit in CAPABILITIES.items() if not effective >> bit & 1]:
-        return f"this process lacks {', '.join(lacking)}"
-    if Path("/proc/self/uid_map").read_text().split() != ALL_USERS:
-        return "this process is root of a user namespace only, and lacks the kernel's own rights"
+    if refused := host.lacking_rights():
+        return refused
     try:
         cell.run(lambda: None)
     except RunError as error:

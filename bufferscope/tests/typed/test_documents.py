@@ -46,6 +46,7 @@ OTHERS = {
     "open results/mine": "needs the captures of a router; analysis/tests",
     "TABLES=commands.txt RATE=100mbit": "needs others' program; experiments/tests has one",
     "bs/bin/pip install": "bufferscope/tests/test_wheel.py installs and runs a wheel",
+    "podman load -i": "bufferscope/tests/test_image.py makes and runs an image",
     "bufferscope verify NAME.packed": "bufferscope/tests/test_verify.py",
     "open-p4studio.git": "needs the SDE of a Tofino",
 }
