@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -76,8 +76,8 @@ class LinkExperiment:
     tap: Tap
     conditions: write.Conditions
     mtu_bytes: int | None  # None: by the handshakes
-    log: Log | None  # of the senders' windows
-    source: write.Provenance
+    log: Log | None = None  # of the senders' windows
+    source: write.Provenance = field(default_factory=lambda: write.Provenance("a capture of a link"))
     name: str = "capture"
     can_replay: bool = True
 

@@ -249,17 +249,16 @@ def find(asked: Asked) -> list[Named]:
 
 def _of_taps(asked: Asked, before: list[str], after: list[str], spill: Path) -> TapsExperiment:
     assert asked.rate
-    taps, source = (
-        (Tap.of("BEFORE", before), Tap.of("AFTER", after)),
-        write.Provenance("captures before and behind a router"),
-    )
-    log = _log(asked, spill, source)
-    return TapsExperiment(*taps, _conditions(asked, asked.rate), asked.mtu, log, source)
+    conditions = _conditions(asked, asked.rate)
+    result = TapsExperiment(Tap.of("BEFORE", before), Tap.of("AFTER", after), conditions, asked.mtu)
+    result.log = _log(asked, spill, result.source)
+    return result
 
 
 def _of_link(asked: Asked, rate: Rate, names: list[str], spill: Path) -> LinkExperiment:
-    tap, source = Tap.of("FROM", names), write.Provenance("a capture of a link")
-    return LinkExperiment(tap, _conditions(asked, rate), asked.mtu, _log(asked, spill, source), source)
+    result = LinkExperiment(Tap.of("FROM", names), _conditions(asked, rate), asked.mtu)
+    result.log = _log(asked, spill, result.source)
+    return result
 
 
 def _log(asked: Asked, spill: Path, source: write.Provenance) -> windows.Log | None:

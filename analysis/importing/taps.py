@@ -185,8 +185,8 @@ class TapsExperiment:
     after: Tap
     conditions: write.Conditions
     mtu_bytes: int | None  # None: by the handshakes
-    log: Log | None  # of the senders' windows
-    source: write.Provenance
+    log: Log | None = None  # of the senders' windows
+    source: write.Provenance = field(default_factory=lambda: write.Provenance("captures before and behind a router"))
     name: str = "captures"
     can_replay: bool = True
 
