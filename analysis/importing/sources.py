@@ -242,7 +242,7 @@ def find(asked: Asked) -> list[Named]:
                 f"{paths[0]}: is a capture of user traffic, without postcards; give the rate of its link, as RATE=1gbit"
             )
         return [("capture", partial(_of_link, asked, asked.rate, asked.from_, spill))]
-    if asked.trace:
+    if asked.trace and all(path.exists() for path in paths):
         raise InputError("TRACE has no meaning beside such a FROM; allowed: name a trace in FROM, beside its postcards")
     return [("files", partial(_of_files, asked, spill))]
 

@@ -194,6 +194,8 @@ class Windows:
             flow = self._table.find(flow_words(rows_of(tcp, rows), TCP, *ends))
             rows, flow = rows[flow >= 0], flow[flow >= 0]
             if not is_ack:
+                other = self._table.find(flow_words(rows_of(tcp, np.flatnonzero(forward)), TCP, "dst", "src"))
+                self._passes[other[other >= 0]] = True  # the receiver's end of a connection
                 self._sends[flow[tcp["payload_bytes"][rows] > 0]] = True
             self._passes[flow] = True
             order = np.argsort(flow, kind="stable")
