@@ -186,16 +186,16 @@ def test_curve__that_cannot_be_is_refused(fresh, words, problem, capsys):
 
 def test_open_loop__tells_the_errors_of_the_nearest_runs():
     """The page has the numbers of the table."""
-    row = open_loop.near(5, 0.99, 0.1)
-    assert (row.flows, row.load) == (4, 1)
-    assert open_loop.near(5, 0.7, 0.1).load == 0.8
+    rows = open_loop.near(5, 0.99, 0.1)
+    assert {(row.flows, row.load) for row in rows} == {(4, 1)}
+    assert open_loop.near(5, 0.7, 0.1)[0].load == 0.8
     spread = open_loop.spread(5, 0.99, 0.1)
     assert spread
     errors = [each.utilization - each.utilization_whatif for each in open_loop.rows() if each.flows]
     assert spread.utilization == (min(errors), max(errors))
-    assert f"{100 * row.loss_whatif:.2g} %" in open_loop.text(row)
+    assert open_loop.shown(rows, "loss_whatif") in open_loop.text(rows)
     page = (open_loop.TABLE.parents[1] / "your-capture.md").read_text()
     for each in open_loop.rows():
-        assert (
-            f"| {100 * each.loss_whatif:.2g} %, {100 * each.loss:.2g} % | {100 * each.utilization_whatif:.1f} %" in page
-        )
+        rows = open_loop.near(each.flows or 1, each.load, each.bdp)
+        cells = [open_loop.shown(rows, name) for name in ("loss_whatif", "loss", "utilization_whatif", "utilization")]
+        assert "| {}, {} | {}, {} |".format(*cells) in page

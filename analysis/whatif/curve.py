@@ -140,10 +140,10 @@ def error_of(run: Run, points: Sequence[Point]) -> str:
     load = max(point.utilization + point.loss for point in points)
     middle = points[len(points) // 2]
     try:
-        row = open_loop.near(flows, load, middle.bdp)
+        rows = open_loop.near(flows, load, middle.bdp)
     except (OSError, ValueError, KeyError):
         return ""
-    return open_loop.text(row)
+    return open_loop.text(rows)
 
 
 def _facts(run: Run, rate: LinkRate) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The error of a what-if, which replays arrivals, where it is known: docs/results/open-loop.csv has what-ifs of our own
 runs beside runs whose senders met that queue (python -m bench.open_loop makes it). A row: the arrivals of a run with
-1 BDP, replayed through `bdp`, and the run with `bdp` itself.
+1 BDP, replayed through `bdp`, and the run with `bdp` itself, of one repetition (seed).
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ class Row(NamedTuple):
     flows: int
     load: float
     bdp: float
+    repetition: int
     loss_whatif: float
     loss: float
     utilization_whatif: float
@@ -36,11 +37,15 @@ class Row(NamedTuple):
 def rows(path: Path = TABLE) -> tuple[Row, ...]:
     """Raises OSError."""
     read = csv.DictReader(regular.read_text(path).splitlines())
-    return tuple(Row(int(row["flows"]), *(float(row[name]) for name in Row._fields[1:])) for row in read)
+    return tuple(
+        Row(int(row["flows"]), float(row["load"]), float(row["bdp"]), int(row["repetition"]),
+            *(float(row[name]) for name in Row._fields[4:]))
+        for row in read
+    )  # fmt: skip
 
 
-def near(flows: float, load: float, bdp: float) -> Row:
-    """The row nearest to a link: of long flows if its load is FULL, else of flows that come and go."""
+def near(flows: float, load: float, bdp: float) -> list[Row]:
+    """The repetitions nearest to a link: of long flows if its load is FULL, else of flows that come and go."""
     is_full = load >= FULL
     of_kind = [row for row in rows() if (row.flows > 0) == is_full]
 
@@ -48,7 +53,8 @@ def near(flows: float, load: float, bdp: float) -> Row:
         traffic = abs(math.log(row.flows / max(flows, 1))) if is_full else abs(row.load - load)
         return traffic, abs(math.log(row.bdp / max(bdp, 1e-6)))
 
-    return min(of_kind, key=apart)
+    nearest = min(of_kind, key=apart)
+    return [row for row in of_kind if apart(row) == apart(nearest)]
 
 
 class Spread(NamedTuple):
@@ -62,7 +68,7 @@ class Spread(NamedTuple):
 def spread(flows: float, load: float, bdp: float) -> Spread | None:
     """The errors of all rows of this kind of traffic whose buffer is the nearest; None without a table."""
     try:
-        nearest = near(flows, load, bdp)
+        nearest = near(flows, load, bdp)[0]
     except (OSError, ValueError, KeyError):
         return None
     alike = [
@@ -76,11 +82,24 @@ def spread(flows: float, load: float, bdp: float) -> Spread | None:
     return Spread(*((min(each, default=1), max(each, default=1)) for each in (used, delays, losses)))
 
 
-def text(row: Row) -> str:
+def text(rows: list[Row]) -> str:
+    """Of repetitions with one traffic and buffer."""
+    row = rows[0]
     traffic = f"{row.flows} long flows" if row.flows else f"flows that come and go at load {row.load:g}"
+    losses, used, delays = (
+        [shown(rows, name) for name in (f"{of}_whatif", of)] for of in ("loss", "utilization", "delay_p99_ms")
+    )
     return (
         f"open loop, where its error is known: with {traffic}, arrivals at 1 BDP replayed through {row.bdp:g} BDP lost "
-        f"{100 * row.loss_whatif:.2g} %, used {100 * row.utilization_whatif:.1f} % and waited "
-        f"{row.delay_p99_ms_whatif:.3g} ms at p99; senders that met this queue: {100 * row.loss:.2g} %, "
-        f"{100 * row.utilization:.1f} %, {row.delay_p99_ms:.3g} ms (docs/results/open-loop.csv)"
+        f"{losses[0]}, used {used[0]} and waited {delays[0]} at p99; senders that met this queue: {losses[1]}, "
+        f"{used[1]}, {delays[1]} (means of {len(rows)} seeds, and their range; docs/results/open-loop.csv)"
     )
+
+
+def shown(rows: list[Row], name: str) -> str:
+    """A measure's mean over repetitions, and its least and largest value."""
+    scale, form, unit = (1, ".3g", "ms") if name.startswith("delay") else (100, ".1f", "%")
+    form = ".2g" if name.startswith("loss") else form
+    values = [scale * getattr(row, name) for row in rows]
+    mean, low, high = (format(value, form) for value in (sum(values) / len(values), min(values), max(values)))
+    return f"{mean} {unit}" if low == high else f"{mean} ({low} to {high}) {unit}"
