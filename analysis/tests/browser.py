@@ -51,7 +51,7 @@ class Browser:
         for word in (
             "headless=new", "no-sandbox", "disable-gpu", "disable-dev-shm-usage", "disable-background-networking",
             "disable-component-update", "no-first-run", "hide-scrollbars", f"user-data-dir={profile}",
-            "host-resolver-rules=MAP * ~NOTFOUND",
+            "host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
         ):  # fmt: skip
             options.add_argument(f"--{word}")
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
@@ -67,12 +67,16 @@ class Browser:
 
     def open(self, path: Path, width: int = 1280, dark: bool = False, script: bool = True) -> None:
         """Opens the page on a screen of `width` x 800 pixels. Up to a width of 500, the browser emulates a phone."""
+        self.show(path.absolute().as_uri(), width, dark, script)
+
+    def show(self, address: str, width: int = 1280, dark: bool = False, script: bool = True) -> None:
+        """Opens an address as `open` opens a file; of other machines than this one none is found."""
         size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width <= 500}
         self.command("Emulation.setDeviceMetricsOverride", **size)
         self.command("Emulation.setEmulatedMedia", media="", features=[
             {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])  # fmt: skip
         self.command("Emulation.setScriptExecutionDisabled", value=not script)
-        self.driver.get(path.absolute().as_uri())
+        self.driver.get(address)
 
     def run(self, script: str, *values: Any) -> Any:
         """Runs a script and returns its result."""

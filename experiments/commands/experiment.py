@@ -34,6 +34,10 @@ class Options(Expecting):
     )
     note: str | None = field(note.MEANING, note.line)
     yes: bool = flag("1: start an experiment of more than 10 minutes (of an idle machine) or 5 GB without asking")
+    watch: bool = flag(
+        "1: a page on this machine shows depth, drops, throughput and windows while the run goes on; its address is "
+        "printed"
+    )
     wait: bool = flag("0: end with an error instead of waiting for another experiment on this machine", "1")
 
 
@@ -64,16 +68,26 @@ def run(words: dict[str, Any], errors: list[BadValue]) -> int:
         for line in different:
             complain(f"note: {line}; the numbers may differ")
         return runner.run(
-            spec, directory, inventory, asked.yes, asked.wait, first=first, expecting=asked, note=asked.note
+            spec,
+            directory,
+            inventory,
+            asked.yes,
+            asked.wait,
+            first=first,
+            expecting=asked,
+            note=asked.note,
+            watch=asked.watch,
         )
     spec = _resolve(words, file, errors, inventory=inventory)
     if virtual_lab.has_usual_kernel(spec) and virtual_lab.prepare():
         spec = _resolve(words, file, errors)  # again: now the new kernel can be queried
     if spec.clock == "virtual" or inventory:
-        return runner.run(spec, directory, inventory, asked.yes, asked.wait, expecting=asked, note=asked.note)
+        return runner.run(
+            spec, directory, inventory, asked.yes, asked.wait, expecting=asked, note=asked.note, watch=asked.watch
+        )
     return runner.run(
         spec, directory, yes=asked.yes, wait=asked.wait, in_virtual_time=lambda: in_virtual_time(typed),
-        expecting=asked, note=asked.note,
+        expecting=asked, note=asked.note, watch=asked.watch,
     )  # fmt: skip
 
 

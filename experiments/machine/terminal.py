@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from types import TracebackType
-from typing import Self
+from typing import Any, ClassVar, Self
 
 from lib.terminal import printable, say
 
@@ -18,6 +19,8 @@ BAR_CELLS = 24
 
 class Terminal:
     """Base class of progress displays. Plain lines are at least `plain_every_s` apart."""
+
+    told: ClassVar[Callable[[dict[str, Any]], None] | None] = None  # gets what is shown, too
 
     def __init__(self, plain_every_s: float) -> None:
         self.plain_every_s = plain_every_s
@@ -45,6 +48,9 @@ class Terminal:
         """On a terminal, updates a bar for the share `done`, with `head` and `detail`. Elsewhere prints `plain`, if
         `always` or if the last line is old enough.
         """
+        if Terminal.told:
+            elapsed_s = time.monotonic() - self.begin_s
+            Terminal.told({"done": done, "elapsed_s": elapsed_s, "head": head, "detail": detail})
         if self.live:
             from rich.text import Text
 

@@ -51,7 +51,7 @@ class Analyst:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", *REPLAY, *words], stdin=subprocess.PIPE,
                 stdout=self._output, stderr=self._output, start_new_session=True,
-                preexec_fn=syscalls.die_with_parent, **_as(user),
+                preexec_fn=syscalls.die_with_parent, **as_user(user),
             )  # fmt: skip
         except OSError as error:
             self._output.close()
@@ -126,14 +126,14 @@ def user_problem() -> str | None:
             text=True,
             errors="replace",
             check=False,
-            **_as(user),
+            **as_user(user),
         )
     except OSError as error:
         return _cannot(user, error.strerror)
     return _cannot(user, " ".join(done.stderr.split())[-200:]) if done.returncode else None
 
 
-def _as(user: pwd.struct_passwd | None) -> dict[str, Any]:
+def as_user(user: pwd.struct_passwd | None) -> dict[str, Any]:
     """Arguments of Popen: in the checkout, as `user`; None: as this process's user."""
     always = {"cwd": host.CHECKOUT}
     if not user:

@@ -23,6 +23,7 @@ from experiments.run.expectations import Expectation, Expecting, Judged
 from experiments.run.side_by_side import run_each
 from experiments.run.terminal_headline import headline, took
 from experiments.run.terminal_results import Outcome, outcome, show_all, show_one
+from experiments.run.watch import RUN, watched
 from experiments.spec import disk
 from lib import files, owner
 from lib.errors import Interrupted, RunError
@@ -40,13 +41,13 @@ PROCESSES_MIB = 128  # of Python, beside each repetition that is recorded
 def run(
     spec: Experiment, results_directory: Path, inventory: str = "", yes: bool = False, wait: bool = True,
     in_virtual_time: Callable[[], str | None] = lambda: None, first: int = 1,
-    expecting: Expecting = expectations.NOTHING, note: str | None = None,
+    expecting: Expecting = expectations.NOTHING, note: str | None = None, watch: bool = False,
 ) -> int:  # fmt: skip
     """Runs the whole experiment, on a testbed if `inventory` is given or the target needs a testbed. Returns the exit
     status of the command line. With `yes` no question about time and disk space is asked; without `wait` the experiment
     is refused if it would have to wait for another. `in_virtual_time` gives the command that repeats a run that was
     late. `first` is the number of the first repetition. As soon as all that is expected is decided, no further
-    repetition begins. Raises SpecError, RunError.
+    repetition begins. With `watch` a page shows the run. Raises SpecError, RunError.
     """
     expectations.begin(expecting, [spec])
     lab = choose(spec, inventory)
@@ -63,6 +64,8 @@ def run(
             until_the_end.enter_context(results.running(directory))
             if note:
                 files.write_text(directory / NOTE, f"{note}\n")
+        if watch:
+            until_the_end.enter_context(watched(directory, RUN, spec.clock))
         say(headline(spec, directory))
         try:
             outcomes = repeat_all(lab, directory, processors, first, expecting.expect)

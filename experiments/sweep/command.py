@@ -42,6 +42,7 @@ class Options(Expecting):
         "because the same spec gives the same bytes)",
         whole_number(1, MOST_ATTEMPTS),
     )
+    watch: bool = flag("1: a page on this machine shows the points as they come in; its address is printed")
     show: bool = flag("1: list the sweep's runs, their time and disk space, and run nothing")
 
 
@@ -72,7 +73,7 @@ def run(words: dict[str, Any], errors: list[BadValue]) -> int:
         say(f"note: {sweep.note}")
     chosen = run.Options(
         asked.results.absolute(), asked.jobs, asked.attempts, inventory=asked.inventory or "", engine=asked.engine,
-        expecting=asked, note=asked.note,
+        expecting=asked, note=asked.note, watch=asked.watch,
     )  # fmt: skip
     if asked.show:
         table = run_table.read(chosen.results)

@@ -24,6 +24,7 @@ from experiments.plan import cost
 from experiments.plan.sizes import sizes
 from experiments.run import expectations, runner
 from experiments.run.analysis_process import user_problem
+from experiments.run.watch import SWEEP, watched
 from experiments.spec import disk
 from experiments.spec.demand import pool_packets
 from experiments.sweep import engine, needs, plan, remote_labs, slurm
@@ -63,6 +64,7 @@ class Options(NamedTuple):
     published: Published = NONE  # runs that need not be done
     expecting: expectations.Expecting = expectations.NOTHING
     note: str | None = None
+    watch: bool = False  # a page shows the points as they come in
 
 
 class Engine(NamedTuple):
@@ -82,9 +84,13 @@ def run(sweep: Sweep, probe: Callable[[str], Host], options: Options, say_page: 
     _check(jobs.first)
     expectations.begin(options.expecting, [job.spec for job in jobs.first])
     directory = options.results / sweep.name
-    with runner.Ending() as ending, _alone(directory, options.results):
+    with contextlib.ExitStack() as until_the_end:
+        ending = until_the_end.enter_context(runner.Ending())
+        until_the_end.enter_context(_alone(directory, options.results))
         if options.note:
             files.write_text(directory / NOTE, f"{options.note}\n")
+        if options.watch:
+            until_the_end.enter_context(watched(directory, SWEEP, jobs.first[0].spec.clock))
         try:
             asked = finish(sweep, jobs, directory, options, ending)
             ending.check()
