@@ -40,7 +40,7 @@ from virtual.kernel.tools import PROCESSORS
 PYTHONS = {"bookworm": "3.11", "trixie": "3.13"}  # Debian's release -> its Python
 # What runs, then what compiles a user's P4 into the switch core and a capture's reader. No kernel is built there.
 PACKAGES = (
-    "python3", "iperf3", "iproute2", "ethtool", "procps", "libbpf1", "libelf1", "zstd",
+    "python3", "iperf3", "iproute2", "ethtool", "procps", "parallel", "libbpf1", "libelf1", "zstd",
     "make", "gcc", "libc6-dev", "zlib1g-dev",
 )  # fmt: skip
 LEFT_OUT = ("/usr/share/man/*", "/usr/share/locale/*", "/usr/share/info/*", "/usr/share/doc/*")

@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -105,6 +106,8 @@ def test_image__runs_the_checkouts_experiment_to_the_byte(
     assert "preparing" not in done.stdout  # nothing is built there
     run = results / "latest/rep-1"
     assert json.loads((run / SUMMARY).read_text())["valid"]
+    said = subprocess.run(started(root, results, "doctor"), capture_output=True, text=True, check=False).stdout
+    assert re.search("^sweeps +yes", said, re.MULTILINE), said
     here = [sys.executable, "-m", "bufferscope", *EXPERIMENT, f"RESULTS={tmp_path}"]
     subprocess.run(here, check=True, cwd=CHECKOUT, capture_output=True)
     for name in RAW:
