@@ -6,7 +6,8 @@ reads. The group_id of each event is the flow's 5-tuple.
     recovery:packet_lost        the queue dropped it; a sender learns this later
     recovery:metrics_updated    what a record of the TCP trace has otherwise than the flow's record before it
 
-Times are ms since the first packet or record. Lengths and windows count payload: TCP counts windows in segments of mss bytes.
+Times are ms since the first packet or record. Lengths and windows count payload;
+TCP counts windows in segments of mss bytes.
 """
 
 from __future__ import annotations

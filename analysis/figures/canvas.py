@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PAGE_IN, PHONE_IN = 10.0, 4.0
+MOST_NARROW_IN = 5.5  # the widest that is drawn as on a phone
 PHONE = "-phone"  # ends the name of the phone's file
 TITLE_LETTERS_PER_IN, BOLD_LETTERS_PER_IN = 15, 12
 # Letters that fit into a line of a phone's figure; text of 9 points has about 14 letters an inch.
@@ -33,11 +34,12 @@ def new(facts: dict[str, Any], height_in: float) -> Figure:
     """An empty figure of the width that the facts ask for."""
     from matplotlib.figure import Figure
 
-    return Figure(figsize=(PHONE_IN if facts.get("phone") else PAGE_IN, height_in), layout="constrained")
+    width = facts.get("width_in") or (PHONE_IN if facts.get("phone") else PAGE_IN)  # width_in: in print (printed.py)
+    return Figure(figsize=(width, height_in), layout="constrained")
 
 
 def is_phone(figure: Any) -> bool:
-    return bool(figure.get_figure(root=True).get_figwidth() == PHONE_IN)
+    return bool(figure.get_figure(root=True).get_figwidth() <= MOST_NARROW_IN)
 
 
 def pair(facts: dict[str, Any], height_in: float, ratios: Sequence[float], **grid: Any) -> tuple[Figure, Axes, Axes]:
@@ -92,7 +94,8 @@ def legend(ax: Axes, place: str = "above", columns: int = 1, line: float = 1, **
 
 def fit_phone(figure: Figure) -> Figure:
     """Breaks a phone figure's labels into lines."""
+    letters = int(X_LABEL_LETTERS * figure.get_figwidth() / PHONE_IN)
     for ax in figure.axes:
-        ax.set_xlabel(textwrap.fill(ax.get_xlabel(), X_LABEL_LETTERS, break_on_hyphens=False))
+        ax.set_xlabel(textwrap.fill(ax.get_xlabel(), letters, break_on_hyphens=False))
         ax.set_ylabel(textwrap.fill(ax.get_ylabel(), Y_LABEL_LETTERS))
     return figure

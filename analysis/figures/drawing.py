@@ -11,7 +11,7 @@ from concurrent.futures import Executor, Future
 from pathlib import Path
 from typing import Any
 
-from analysis.figures import NAMES, canvas, common, names
+from analysis.figures import NAMES, canvas, common, names, printed
 
 PNG_DPI = 150
 STYLE: dict[str, Any] = {
@@ -46,9 +46,12 @@ def draw(name: str, data: dict[str, Any], directory: str) -> None:
 
 
 def save_both(draws: Callable[[Any], common.Figure], data: dict[str, Any], directory: Path, name: str) -> None:
-    """Writes <directory>/<name>.png and .svg, and <name>-phone.svg. Raises OSError."""
+    """Writes <directory>/<name>.png and .svg, <name>-phone.svg, and what `printed` says. Raises OSError."""
     save(draws(data), directory, name)
     save_svg(canvas.fit_phone(draws(canvas.for_phone(data))), directory, name + canvas.PHONE)
+    if width := printed.width_in():
+        figure = draws(printed.for_print(data, width))
+        printed.save(canvas.fit_phone(figure) if canvas.is_phone(figure) else figure, directory, name)
 
 
 def save(figure: common.Figure, directory: Path, name: str, dpi: int = PNG_DPI) -> None:

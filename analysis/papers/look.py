@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from analysis.arithmetic.statistics import Interval
-from analysis.figures import algorithms, common
+from analysis.figures import algorithms, common, printed
 from analysis.figures.common import BLACK, GREY, Data, plain, tidy
 from analysis.figures.common import log_axis as log_axis
 from analysis.papers.paper_runs import kinds
@@ -226,3 +226,6 @@ def render(name: str, draw: Callable[[Data], Figure], data: Data, directory: Pat
             if ax.get_yscale() == "log" and min(ax.get_ylim()) <= 0:
                 ax.set_ylim(1, 10)
         (save_svg if only_svg else save)(figure, directory, name, PNG_DPI)
+        if width := printed.width_in():
+            figure.set_layout_engine("constrained")
+            printed.save(figure, directory, name, width / COLUMN_IN)  # a figure as wide as a page stays so

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from analysis.figures.printed import Printing, begin
 from experiments.run.expectations import Expecting
 from experiments.spec.keys import Spec, load_yaml
 from lib.errors import BadValue, RunError, SpecError
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from model.experiment import Experiment
 
 
-class Options(Expecting):
+class Options(Expecting, Printing):
     """The keys of the command that are no keys of a spec."""
 
     spec: str | None = field(
@@ -55,6 +56,7 @@ def run(words: dict[str, Any], errors: list[BadValue]) -> int:
 
     typed = dict(words)
     asked = take(Options, words, errors)
+    begin(asked)
     file, inventory, directory = asked.spec or "", asked.inventory or "", asked.results.absolute()
     if stale := p4_program.out_of_date():  # before programs and a kernel are built with the program
         raise RunError(*stale)

@@ -14,6 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from analysis.figures.printed import Printing, begin
 from analysis.papers import draw as papers_draw
 from analysis.papers import publish, registry
 from analysis.papers.paper import NS3, REAL, Paper, PaperFigure
@@ -30,7 +31,7 @@ from experiments.sweep.engines import ENGINES, PARALLEL, SLURM
 from experiments.sweep.published import Published
 from lib import units
 from lib.errors import BadValue, RunError, SpecError, fail
-from lib.keys import Keys, Wrong, field, flag
+from lib.keys import Wrong, field, flag
 from lib.places import IS_INSTALLED
 from lib.terminal import complain, counted, say
 from lib.values import whole_number
@@ -45,7 +46,7 @@ def _paper(text: str) -> Paper | None:
     return None if text == map_of_papers.WORD else registry.find(text)
 
 
-class Asked(Keys):
+class Asked(Printing):
     """`paper` is None for the map of all papers."""
 
     paper: Paper | None = field(
@@ -97,7 +98,7 @@ class Asked(Keys):
             wrong("publish", "copies to docs/results/ of a checkout; leave it out")
         if self.publish and self.figure:
             wrong("publish", "publishes all figures; leave FIGURE out")
-        figures = self._tried("figure", lambda: self.figures, wrong)
+        figures = self._tried("figure", lambda: self.chosen, wrong)
         self._tried("beside", lambda: self.published_numbers, wrong)
         if self.clock == "real":
             words = ", ".join(figure.word for figure in self.paper.comparing_clocks)
@@ -141,7 +142,7 @@ class Asked(Keys):
         return self.paper
 
     @cached_property
-    def figures(self) -> tuple[PaperFigure, ...]:
+    def chosen(self) -> tuple[PaperFigure, ...]:
         """Raises ValueError."""
         return self.the_paper.choose(self.figure)
 
@@ -176,6 +177,7 @@ class Asked(Keys):
 
 def run_command(asked: Asked) -> int:
     """Returns the exit status. Raises SpecError, RunError, InputError, OSError."""
+    begin(asked)
     if asked.paper is None:
         return map_of_papers.draw_map(asked.results, asked.publish)
     if asked.show:
@@ -234,7 +236,7 @@ def sweeps_to_run(asked: Asked, probe: Callable[[str], host.Host]) -> list[spec.
     control. Raises SpecError.
     """
     paper = asked.the_paper
-    figures, words = (paper.comparing_clocks, {"clock": "real"}) if asked.clock == "real" else (asked.figures, {})
+    figures, words = (paper.comparing_clocks, {"clock": "real"}) if asked.clock == "real" else (asked.chosen, {})
     stems = sweeps_of(figures)
     if asked.mode:
         words, stems = {"mode": asked.mode}, _that_can_change(paper, stems, "mode")
@@ -304,7 +306,7 @@ def draw(asked: Asked) -> int:
     paper, results = asked.the_paper, asked.options.results
     runs = PaperRuns(paper, results, asked.smoke, conditions(paper), asked.published_numbers, asked.published)
     with map_of_papers.drawing(asked.output) as output:
-        drawn = papers_draw.draw(runs, output, asked.figures)
+        drawn = papers_draw.draw(runs, output, asked.chosen)
     without = [each.figure for each in drawn if each.figure.sweeps and not each.used]
     # CLOCK=real is a separate command. Without it, a figure that compares the clocks may lack runs in real time.
     missing = [figure for figure in without if asked.clock == "real" or len(drawn) == 1 or not figure.compares_clocks]

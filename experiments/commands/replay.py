@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from analysis.figures.printed import Printing, begin
 from experiments.commands.whatif import WhatIfKeys, given, whatif
 from lib import owner
 from lib.errors import RunError
@@ -33,7 +34,7 @@ class ReplayKeys(Keys):
     alone: bool = flag("1: draw in this process: slower for one run, faster where many are analysed at once")
 
 
-class Asked(WhatIfKeys, ReplayKeys):
+class Asked(WhatIfKeys, ReplayKeys, Printing):
     pass
 
 
@@ -46,6 +47,7 @@ def run(asked: Asked) -> int:
         raise RunError(line if line.isprintable() else ascii(line))
     if asked.foreign:
         owner.allow_others()
+    begin(asked)
     if words := given(asked):
         return whatif(asked.run, asked, words)
     from analysis.replay.replay import replay_all

@@ -15,6 +15,7 @@ import tempfile
 from pathlib import Path
 from typing import IO, Any, Self
 
+from analysis.figures import printed
 from experiments.machine import host
 from experiments.spec import disk
 from lib import files, owner, places, syscalls
@@ -46,7 +47,7 @@ class Analyst:
         self._output = _log(repetition)
         owner.give(repetition)
         user = owner.sudo_user()
-        words = [f"RUN={repetition}", f"ALONE={alone:d}", f"KEEP={keep}", "WAIT=1"]
+        words = [f"RUN={repetition}", f"ALONE={alone:d}", f"KEEP={keep}", "WAIT=1", *printed.words()]
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", *REPLAY, *words], stdin=subprocess.PIPE,

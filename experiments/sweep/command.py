@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from analysis.figures.printed import Printing, begin
 from experiments.run.expectations import Expecting
 from experiments.spec.keys import Spec
 from experiments.sweep.engines import ENGINES, PARALLEL, SLURM
@@ -23,7 +24,7 @@ from runs.thinned import KEEP
 MOST_JOBS, MOST_ATTEMPTS = 1024, 100
 
 
-class Options(Expecting):
+class Options(Expecting, Printing):
     """The keys of the command that are neither in a sweep's spec nor keys of an experiment."""
 
     spec: Path = field("the sweep's file, such as experiments/specs/spang2021/twenty-packets.yaml", default=None)
@@ -63,6 +64,7 @@ def run(words: dict[str, Any], errors: list[BadValue]) -> int:
     from runs import run_table
 
     asked = take(Options, words, errors)
+    begin(asked)
     if asked.inventory and asked.engine != PARALLEL:
         errors.append(BadValue("ENGINE", asked.engine, "has machines of its own; leave INVENTORY out"))
     if errors:

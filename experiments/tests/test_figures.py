@@ -63,7 +63,7 @@ def test_words__are_all_checked_before_anything_runs(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["beside"]
     asked = read(["PAPER=spang2021", "SMOKE=1", f"RESULTS={tmp_path}", "FIGURE=5", "JOBS=3"])
     assert asked.output == tmp_path / "figures/spang2021-smoke"
-    assert [figure.name for figure in asked.figures] == ["figure_05a", "figure_05b"]
+    assert [figure.name for figure in asked.chosen] == ["figure_05a", "figure_05b"]
     assert (asked.options.results, asked.options.at_once, asked.options.attempts) == (tmp_path, 3, None)
 
 
