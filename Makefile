@@ -51,7 +51,7 @@ rm: .venv/ready ## remove runs and sweeps, or their large files: make rm OLDER_T
 runs: .venv/ready ## list the analysed runs, newest last: make runs [CC=cubic] [VALID=1] [CSV=1], or any other column
 	@$(BUFFERSCOPE) runs --make
 
-compare: .venv/ready ## show the numbers of two runs side by side, and draw both queues: make compare RUN=results/a WITH=results/b [OUTPUT=both.svg]
+compare: .venv/ready ## show the numbers of runs and sweeps side by side, and draw their queues: make compare RUN=results/a WITH=results/b[,results/c] [OUTPUT=all.svg]
 	@$(BUFFERSCOPE) compare --make
 
 doctor: .venv/ready ## say what this machine can do (real and virtual time, BPF, BMv2, p4c, Slurm), and what adds the rest

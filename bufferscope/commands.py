@@ -88,8 +88,8 @@ _ALL = (
         "experiments.commands.advise", "RATE=100gbit RTT=100ms FLOWS=10000 CC=reno UTIL=0.99", starts_programs=True,
     ),
     Command(
-        "compare", "show the numbers of two runs side by side, and draw both queues", "bufferscope.compare",
-        "results/a results/b", first=("run", "with"),
+        "compare", "show the numbers of runs and sweeps side by side, and draw their queues", "bufferscope.compare",
+        "results/a results/b,results/c", first=("run", "with"),
     ),
     Command(
         "pack", "put a run or a sweep into one file, with the program that made it", "bufferscope.pack",

@@ -90,7 +90,7 @@ def save(figure: Figure, directory: Path, name: str, scale: float = TEXT) -> Non
         if artist.get_rasterized():
             artist.set_rasterized(False)
         if isinstance(artist, Text):
-            artist.set_fontsize(artist.get_fontsize() * scale)
+            artist.set_fontsize(float(artist.get_fontsize()) * scale)
         if isinstance(artist, Line2D):
             artist.set_linewidth(artist.get_linewidth() * scale)
             artist.set_markersize(artist.get_markersize() * scale)
@@ -114,18 +114,22 @@ def _points(ax: Axes, artist: Artist) -> Iterator[tuple[float, float]]:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch, Rectangle, StepPatch
 
+    found: Any = ()
     if isinstance(artist, Line2D) and artist.get_transform() == ax.transData:
-        yield from zip(map(float, artist.get_xdata()), map(float, artist.get_ydata()), strict=True)  # type: ignore[arg-type]
+        found = zip(artist.get_xdata(), artist.get_ydata(), strict=True)  # type: ignore[arg-type]
     elif isinstance(artist, PathCollection):
-        yield from ((float(x), float(y)) for x, y in artist.get_offsets())  # type: ignore[union-attr]
+        found = artist.get_offsets()
     elif isinstance(artist, Collection) and artist.get_transform() == ax.transData:
-        yield from ((float(x), float(y)) for path in artist.get_paths() for x, y in path.vertices)  # type: ignore[union-attr]
-    elif isinstance(artist, Rectangle) and artist is not ax.patch and artist.get_data_transform() == ax.transData:
-        yield artist.get_x() + artist.get_width() / 2, artist.get_y() + artist.get_height()
+        found = (point for path in artist.get_paths() for point in cast("Any", path.vertices))
     elif isinstance(artist, StepPatch):
-        yield from zip(map(float, artist.get_data().edges), map(float, artist.get_data().values), strict=False)
+        found = zip(*cast("Any", artist.get_data())[:2], strict=False)  # values, edges
+        found = ((edge, value) for value, edge in found)
     elif isinstance(artist, Patch) and artist is not ax.patch and artist.get_data_transform() == ax.transData:
-        yield from ((float(x), float(y)) for x, y in artist.get_path().vertices)  # type: ignore[union-attr]
+        corner = isinstance(artist, Rectangle) and artist.get_x() + artist.get_width() / 2
+        top = isinstance(artist, Rectangle) and artist.get_y() + artist.get_height()
+        found = [(corner, top)] if isinstance(artist, Rectangle) else artist.get_path().vertices
+    for x, y in found:
+        yield float(x), float(y)
 
 
 def _plain(text: str) -> str:

@@ -199,7 +199,7 @@ def undrawn() -> contextlib.ExitStack:
     for target, what in {
         "analysis.replay.derive.draw_all": _blank_figures,
         "analysis.whatif.figure.draw": _blank_queue,
-        "analysis.figures.two_depths.draw": _blank_depths,
+        "analysis.figures.queues_compared.draw": _blank_depths,
         "analysis.replay.replay.drawing_pool": contextlib.nullcontext,
     }.items():
         stack.enter_context(mock.patch(target, what))

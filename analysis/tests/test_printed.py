@@ -23,7 +23,7 @@ def _not_for_print():
 
 @pytest.mark.parametrize(("width", "inches"), [("84mm", 84 / 25.4), ("7in", 7.0)])
 def test_figure__is_as_wide_as_asked_for_with_its_fonts_and_numbers(known_runs, tmp_path, width, inches):
-    printed.begin(Printing(figures="pdf", width=width))
+    printed.begin(Printing.model_validate({"figures": "pdf", "width": width}))
     drawing.warm_up()
     a = known_runs("two_flows").analysis
     data = {}
@@ -51,7 +51,7 @@ def test_figures__are_for_print_only_if_asked_for(known_runs, tmp_path):
     drawing.save_both(figure.draw, figure.prepare(known_runs("two_flows").analysis), tmp_path, "a")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a-phone.svg", "a.png", "a.svg"]
     assert printed.words() == []
-    printed.begin(Printing(figures="pdf"))
+    printed.begin(Printing.model_validate({"figures": "pdf"}))
     assert printed.words() == ["FIGURES=pdf", "WIDTH=3.300in"]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from analysis.tests import campaign, damages, simulate
+from analysis.tests import campaign, damages, simulate, sweeps
 from bufferscope.__main__ import main
 from lib.exit_codes import Exit
 from runs import record
@@ -89,6 +89,31 @@ def test_repetitions_that_are_not_valid__are_named_and_do_not_count(
     change(tmp_path / "b/rep-1", valid=False, reasons=["ledger: lost"])
     assert main(["compare", f"{tmp_path}/a", f"{tmp_path}/b"]) == Exit.DOUBTFUL
     assert f"{tmp_path}/b: no repetition is valid, so its numbers are no measurement" in capsys.readouterr().err
+
+
+def test_several_runs_and_sweeps__are_beside_the_first(
+    two: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    summary = json.loads((two / "a/rep-1/summary.json").read_text())
+    places = sweeps.write(tmp_path / "grid", summary, {"cc": ["reno"], "buf": [10, 20]}, 3)
+    for place in places.values():
+        shutil.copy(two / "b/rep-1/distributions.parquet", place / "rep-1")
+    figure = tmp_path / "all.svg"
+    assert main(["compare", f"{two}/a", f"{two}/b,{tmp_path}/grid", f"OUTPUT={figure}"]) == Exit.DONE
+    said = capsys.readouterr().out
+    assert f"C: {tmp_path}/grid buf=10, 3 repetitions" in said
+    assert f"D: {tmp_path}/grid buf=20, 3 repetitions" in said
+    assert "B and A: one setting differs: BUF " in said
+    head = next(line for line in said.splitlines() if line.split()[:1] == ["A"])
+    assert head.split()[:3] == ["A", "B", "B"]
+    assert [name for name in ("B - A", "C - A", "D - A") if name not in head] == []
+    mean = sum(1 - 1 / (10 + number) for number in (1, 2, 3)) / 3
+    assert f"{100 * mean:.2f} %" in row(said, "utilization mean")
+    drawn = figure.read_text()
+    assert "D grid buf=20" in drawn
+    assert "queueing delay of packets that were not dropped (ms); not kept: C, D" in drawn
+    assert main(["compare", f"{tmp_path}/grid", f"{two}/a,{two}/a"]) == Exit.NOTHING
+    assert "is given twice" in capsys.readouterr().err
 
 
 def test_mistake__is_one_line(two: Path, capsys: pytest.CaptureFixture[str]) -> None:
