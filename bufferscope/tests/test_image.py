@@ -75,7 +75,7 @@ def root(archive: Path, place: Path) -> Path:
         content = blob(opened, layer)
     (place / "config.json").write_text(json.dumps(config["config"]))
     subprocess.run([*DROP, "mkdir", root], check=True)
-    unpack = ["tar", "-xz", "--exclude=./dev/*", "--no-same-owner", "-C", root]
+    unpack: list[str | Path] = ["tar", "-xz", "--exclude=./dev/*", "--no-same-owner", "-C", root]
     subprocess.run([*DROP, *unpack], input=content, check=True)
     return root
 

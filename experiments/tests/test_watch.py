@@ -133,7 +133,7 @@ def test_watched__serves_until_its_body_ends(repetition: Path, capfd: pytest.Cap
     with watched(repetition.parent, RUN, "virtual"):
         address = ADDRESS.findall(capfd.readouterr().out)[0]
         Terminal(1000.0).write(0.25, "title: traffic", "detail", "plain")
-        state = {}
+        state: dict[str, Any] = {}
         deadline_s = time.monotonic() + 30
         while not state.get("progress") and time.monotonic() < deadline_s:
             state = json.loads(get(f"{address}state"))
