@@ -32,7 +32,7 @@ from analysis.read.postcards import wire_bytes
 from analysis.results.tables import write_frames
 from captures.connections import ConnectionTable
 from lib.errors import InputError
-from lib.frames import ETHERNET_BYTES, MOST_IP_BYTES
+from lib.frames import ETHERNET_BYTES, MOST_IP_BYTES, wire_bytes_of_ip
 from lib.terminal import counted
 from lib.units import show
 from model.experiment import UNKNOWN_IF_RECORDED, Link
@@ -101,7 +101,7 @@ class LinkExperiment:
             packets = (queue.watch(slab) for slab in with_depths(map(queue.departures, arrivals)))
             count = write_postcards(directory / POSTCARDS_FILE, packets, Watched(1, 0, 1, 0))
             table.end()
-            self._check_rate(bins)
+            self._check_rate(bins, mtu_bytes)
             with (directory / TCP_FILE).open("xb") as file:
                 if windows:
                     windows.write(file, 0)
@@ -169,14 +169,14 @@ class LinkExperiment:
 
         return (slab for slab in in_order(split(), "time_ns", "bound_ns") if len(slab["time_ns"]))
 
-    def _check_rate(self, bins: connections.Bins) -> None:
+    def _check_rate(self, bins: connections.Bins, mtu_bytes: int) -> None:
         rate_bps, second_bps = self.conditions.rate_bps, round(bins.most_bps(10**9))
         if second_bps > MOST_SECOND * rate_bps:
             raise InputError(
                 f"RATE is {show(rate_bps, 'rate')}, and the capture carries up to {second_bps / 1e6:.4g} Mb/s in a "
                 "second; allowed: the rate of the link that was captured"
             )
-        if second_bps > rate_bps:
+        if second_bps > most_behind_bps(rate_bps, mtu_bytes):
             self.source.remarks.append(
                 f"the busiest second has {second_bps / 1e6:.4g} Mb/s, more than RATE: the capture is of packets before "
                 "the queue"
@@ -216,6 +216,11 @@ class LinkExperiment:
             source.notes.append(f"{unseen} bytes of TCP were acknowledged, but the capture does not have them")
         if forgotten:
             source.notes.append(f"{counted(forgotten, 'connection')} may have two rows: too many were open at once")
+
+
+def most_behind_bps(rate_bps: int, mtu_bytes: int) -> int:
+    """The most that a second of a full link counts: a frame more than its rate, since frames count where they end."""
+    return rate_bps + 8 * wire_bytes_of_ip(mtu_bytes)
 
 
 def _traffic(flows: pl.LazyFrame, bins: connections.Bins, most: int | None, source: write.Provenance) -> Traffic:

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from analysis.importing.link import LinkExperiment
+from analysis.importing.link import LinkExperiment, most_behind_bps
 from analysis.importing.sides import BACK, FORWARD, NEITHER, Sides
 from analysis.importing.tap import Tap
 from analysis.importing.write import Conditions
@@ -267,3 +267,11 @@ def test_bins__become_longer_and_lose_nothing(monkeypatch):
     assert frame["start_ns"].diff().drop_nulls().unique().to_list() == [16 * connections.BIN_NS]
     assert frame["wire_bytes_forward"].sum() == 1000 * len(times)
     assert frame["packets_back"].sum() == len(times)
+
+
+def test_full_link__counts_at_most_its_rate_and_a_frame_in_any_second():
+    rate_bps, mtu_bytes = 50_000_000, 1500
+    bins, frame_ns = connections.Bins(), 1538 * 8 * 10**9 // rate_bps
+    times_ns = 10**9 + frame_ns * np.arange(12_000)
+    bins.add(times_ns, np.full(len(times_ns), 1538), 0)
+    assert rate_bps < bins.most_bps(10**9) <= most_behind_bps(rate_bps, mtu_bytes)
