@@ -28,7 +28,8 @@ CALLBACK(u32, undo_cwnd, struct sock *sk)
 	return tcp_reno_undo_cwnd(sk);
 }
 
-CONGESTION_CONTROL(struct gentle_flow, .ssthresh = ssthresh, .cong_avoid = cong_avoid, .undo_cwnd = undo_cwnd);
+CONGESTION_CONTROL(struct gentle_flow, .ssthresh = ssthresh, .cong_avoid = cong_avoid,
+		   .undo_cwnd = undo_cwnd);
 
 MODULE_DESCRIPTION("A gentle Reno");
 MODULE_LICENSE("Dual MIT/GPL");
