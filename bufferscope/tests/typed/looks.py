@@ -168,6 +168,8 @@ def imported(clone: Clone, done: Done, given: Words) -> None:
 def advise(clone: Clone, done: Done, given: Words) -> None:
     took = re.findall(r"(?:start with|take) BUF=(\d+)p", done.said, re.IGNORECASE)
     assert took, done.said
+    if "from" in given:  # rate and RTT are those of the capture
+        return
     rate, rtt = units.parse(given["rate"], ("rate",)), units.parse(given["rtt"], ("time",))
     bdp = float(rate.amount * rtt.amount / 10**9 / 8 / 1538)
     assert all(1 <= int(number) <= 2 * bdp + 1 for number in took)
