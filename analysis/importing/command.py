@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from analysis.importing import sources
-from analysis.importing.sources import Asked
+from analysis.importing.asked import Asked
 from lib import files
 from lib.errors import InputError, fail
 from lib.exit_codes import Exit, of_parts

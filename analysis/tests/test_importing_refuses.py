@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from analysis.importing import sources, traffic
+from analysis.importing.asked import Asked
 from analysis.replay import derive as derive_module
 from analysis.tests import campaign, foreign, simulate
 from analysis.tests.imports import ARTIFACT_CARD, EXPERIMENT, imported, pcap, refused
@@ -90,8 +91,8 @@ def test_files__that_are_there_twice_are_refused(run, tmp_path, capsys):
     assert "has trace.tr and trace.tr.gz; allowed: one of them" in refused(run, out, capsys)
 
 
-def _asked(source: Path) -> sources.Asked:
-    return keys.read(sources.Asked, {"from": str(source), "output": source, "experiment": foreign.EXPERIMENT}, [])
+def _asked(source: Path) -> Asked:
+    return keys.read(Asked, {"from": str(source), "output": source, "experiment": foreign.EXPERIMENT}, [])
 
 
 def test_tables__are_those_of_the_directory_even_if_its_name_is_a_glob_pattern(tmp_path, recorded):

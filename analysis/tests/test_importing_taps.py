@@ -14,7 +14,8 @@ import polars as pl
 import pytest
 
 from analysis.importing import tap_clocks
-from analysis.importing.sources import Asked, find
+from analysis.importing.asked import Asked
+from analysis.importing.sources import find
 from analysis.importing.tap import Tap
 from analysis.tests import two_taps
 from analysis.tests.two_taps import DROPPED, Side, Truth, clocked, write

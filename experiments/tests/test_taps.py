@@ -15,7 +15,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from analysis.importing.sources import Asked, find
+from analysis.importing.asked import Asked
+from analysis.importing.sources import find
 from analysis.read.columns import Columns
 from analysis.read.flows import address_text
 from analysis.read.raw import load_postcards
