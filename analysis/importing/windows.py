@@ -139,7 +139,6 @@ class Windows:
     _span: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
-
         def numbered() -> Iterator[Columns]:
             for part in self.log.events.parts("event", "src_port", "dst_port", *ADDRESSES):
                 flow = self._table.numbers(flow_words(part, TCP))
@@ -267,9 +266,8 @@ class Windows:
                 lambda: [(since_below, least)],
             )
             _, width, _ = switch_clock.between([bounds.corners()])
-            self.uncertainty_ns = (
-                None if width is None else 2 * width
-            )  # the line is not in the middle, but at the upper bounds
+            # Twice: the line is not in the middle, but at the upper bounds.
+            self.uncertainty_ns = None if width is None else 2 * width
         base = self.offset_ns
         self.offset_ns += line
         return lambda times: times + (base + line) + np.rint(rise * (times - origin)).astype(np.int64)

@@ -89,10 +89,11 @@ def text(rows: list[Row]) -> str:
     losses, used, delays = (
         [shown(rows, name) for name in (f"{of}_whatif", of)] for of in ("loss", "utilization", "delay_p99_ms")
     )
+    seeds = "of one seed" if len(rows) == 1 else f"means of {len(rows)} seeds, and their range"
     return (
         f"open loop, where its error is known: with {traffic}, arrivals at 1 BDP replayed through {row.bdp:g} BDP lost "
         f"{losses[0]}, used {used[0]} and waited {delays[0]} at p99; senders that met this queue: {losses[1]}, "
-        f"{used[1]}, {delays[1]} (means of {len(rows)} seeds, and their range; docs/results/open-loop.csv)"
+        f"{used[1]}, {delays[1]} ({seeds}; docs/results/open-loop.csv)"
     )
 
 

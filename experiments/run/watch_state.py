@@ -25,7 +25,7 @@ from wire import wire
 BINS = 512
 COARSE = 8  # bins in an interval of the throughput, which would be noise in shorter ones
 FIRST_WIDTH_NS = 1_000_000
-MOST_BYTES = 64 << 20  # decoded of each file for one answer: half a second
+MOST_BYTES = 64 << 20  # decoded of each file for one answer
 MOST_FLOWS = 32  # with a window of their own on the page
 MOST_POINTS = 5000
 PLAN = "plan.json"  # of hosts/traffic
