@@ -8,23 +8,11 @@
 #include <linux/vmalloc.h>
 #include <os.h>
 
+#include "../runtime/pcap.h"
 #include "switch.h"
 
 enum {
-	SNAP_BYTES = 128, /* Ethernet, IPv6 and TCP with all options have 114 */
 	BUFFER_BYTES = 1 << 18,
-	PCAP_NS = 0xa1b23c4d,
-	PCAP_ETHERNET = 1,
-};
-
-struct pcap_header {
-	u32 magic;
-	u16 major, minor;
-	u32 zone, accuracy, snap_bytes, link_type;
-};
-
-struct pcap_frame {
-	u32 seconds, nanoseconds, captured_bytes, frame_bytes;
 };
 
 static struct tap {
@@ -65,7 +53,7 @@ static void put(struct tap *tap, const void *bytes, u32 length)
 
 void bsw_taps_record(u64 now_ns, u16 port, const u8 *frame, u32 resident_bytes, u32 bytes)
 {
-	u32 captured = min3(resident_bytes, bytes, (u32)SNAP_BYTES), nanoseconds;
+	u32 captured = min3(resident_bytes, bytes, (u32)PCAP_SNAP_BYTES), nanoseconds;
 	u64 seconds = div_u64_rem(now_ns + ktime_to_ns(ktime_mono_to_real(0)), NSEC_PER_SEC, &nanoseconds);
 	const struct pcap_frame head = {seconds, nanoseconds, captured, bytes};
 
@@ -89,7 +77,6 @@ void bsw_taps_flush(void)
 
 int bsw_taps_create(struct executor *executor, const u32 ports[2])
 {
-	static const struct pcap_header head = {PCAP_NS, 2, 4, 0, 0, SNAP_BYTES, PCAP_ETHERNET};
 
 	counters = executor;
 	for (int side = 0; side < ARRAY_SIZE(all); side++) {
@@ -102,7 +89,7 @@ int bsw_taps_create(struct executor *executor, const u32 ports[2])
 			       ERR_PTR(tap->file < 0 ? tap->file : -ENOMEM));
 			return tap->file < 0 ? tap->file : -ENOMEM;
 		}
-		put(tap, &head, sizeof(head));
+		put(tap, &pcap_header, sizeof(pcap_header));
 		tap->port = ports[side];
 	}
 	return 0;

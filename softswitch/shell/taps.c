@@ -15,25 +15,13 @@
 #include <unistd.h>
 
 #include "../../lib/report.h"
+#include "../runtime/pcap.h"
 #include "shell.h"
 
 enum {
-	SNAP_BYTES = 128, /* Ethernet, IPv6 and TCP with all options have 114 */
 	CHUNK_BYTES = 1 << 20,
 	CHUNKS = 32, /* of each tap */
 	WRITER_NICE = 5,
-	PCAP_NS = 0xa1b23c4d,
-	PCAP_ETHERNET = 1,
-};
-
-struct pcap_header {
-	uint32_t magic;
-	uint16_t major, minor;
-	uint32_t zone, accuracy, snap_bytes, link_type;
-};
-
-struct pcap_frame {
-	uint32_t seconds, nanoseconds, captured_bytes, frame_bytes;
 };
 
 struct tap {
@@ -98,7 +86,7 @@ void taps_record(uint64_t now_ns, uint16_t port, const uint8_t *frame, uint32_t 
 	uint64_t real_ns = now_ns + (uint64_t)all.realtime_minus_mono_ns;
 	struct pcap_frame head;
 
-	captured = captured < SNAP_BYTES ? captured : SNAP_BYTES;
+	captured = captured < PCAP_SNAP_BYTES ? captured : PCAP_SNAP_BYTES;
 	for (struct tap *tap = all.taps; tap < all.taps + all.count; tap++) {
 		if (tap->port != port)
 			continue;
@@ -172,7 +160,6 @@ static void *write_chunks(void *nothing)
 
 int taps_open(const struct options *options, const struct clock_offset *clock)
 {
-	static const struct pcap_header head = {PCAP_NS, 2, 4, 0, 0, SNAP_BYTES, PCAP_ETHERNET};
 	int error;
 
 	all.realtime_minus_mono_ns = clock->realtime_minus_mono_ns;
@@ -191,7 +178,7 @@ int taps_open(const struct options *options, const struct clock_offset *clock)
 			complain("allocating %u MiB for a tap: out of memory", CHUNKS * CHUNK_BYTES >> 20);
 			return -ENOMEM;
 		}
-		put(tap, &head, sizeof(head));
+		put(tap, &pcap_header, sizeof(pcap_header));
 	}
 	if (!all.count)
 		return 0;
