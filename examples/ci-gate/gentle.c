@@ -13,14 +13,7 @@ CALLBACK(u32, ssthresh, struct sock *sk)
 
 CALLBACK(void, cong_avoid, struct sock *sk, u32 ack, u32 acked)
 {
-	struct tcp_sock *tp = tcp_sk(sk);
-
-	if (!tcp_is_cwnd_limited(sk))
-		return;
-	if (tcp_in_slow_start(tp))
-		acked = tcp_slow_start(tp, acked);
-	if (acked)
-		tcp_cong_avoid_ai(tp, tcp_snd_cwnd(tp), acked);
+	tcp_reno_cong_avoid(sk, ack, acked);
 }
 
 CALLBACK(u32, undo_cwnd, struct sock *sk)
