@@ -2,6 +2,7 @@
 """The notebooks of docs/lab run from their first cell to their last, and print the answers of the lecturer's sheet."""
 
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -32,5 +33,10 @@ def test_notebook__gives_the_answers_of_the_sheet(path: Path, tmp_path: Path, mo
     sheet = (LAB / "README.md").read_text()
     for line in [*headlines, *(line.strip() for line in said if line.startswith("  delay"))]:
         assert line in sheet
+    values = [output["data"].get("text/plain", "") for output in outputs if "data" in output]
+    for number in (f"{float(value):.3f}" for value in values if re.fullmatch(r"[0-9.]+", value)):
+        assert f" {number}: " in sheet
+    for low, high in re.findall(r"^Least buffer: (\d+)p .*? to (\d+)p ", "\n".join(said), re.MULTILINE):
+        assert f" {low} to {high} packets by measured runs" in sheet
     assert any("image/png" in output.get("data", {}) for output in outputs)
     assert [each.suffix for each in tmp_path.glob("*.packed")] == [".packed"] * ("pack " in str(notebook))

@@ -49,7 +49,7 @@ OTHERS = {
     "podman load -i": "bufferscope/tests/test_image.py makes and runs an image",
     "bufferscope verify NAME.packed": "bufferscope/tests/test_verify.py",
     "open-p4studio.git": "needs the SDE of a Tofino",
-    "bufferscope[notebook] jupyterlab": "bufferscope/tests/test_wheel.py installs and runs a wheel",
+    "whl[notebook]' jupyterlab": "bufferscope/tests/test_wheel.py installs and runs a wheel",
     **dict.fromkeys(
         ("256.5 ms median", "85.25 % of", "87.88 % of", "6.3 % of the goodput", "99.36 % of"),
         "the output of notebooks; bufferscope/tests/test_lab.py",
