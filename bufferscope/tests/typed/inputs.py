@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from analysis.tests import foreign, simulate, tcp_model, two_taps
+from analysis.tests.test_windows import probe_lines
 from bufferscope.tests.typed.clone import Clone
 
 BASE = "make experiment CLOCK=virtual CC=cubic FLOWS=4 RATE=20mbit RTT=10ms WARMUP=300ms DURATION=1s BUF="
@@ -34,6 +35,11 @@ def side(name: str) -> Callable[[Path], None]:
     return make
 
 
+def log(path: Path) -> None:
+    """A log of the senders' windows of the captures of both sides."""
+    path.write_text(probe_lines(two_taps.make().before))
+
+
 MAKERS: dict[str, str | Callable[[Path], None]] = {  # how the files that lines name come into being
     "results/a": f"{BASE}1bdp NAME=whole && ln -sr results/*-whole results/a",
     "results/b": f"{BASE}0.5bdp NAME=half && ln -sr results/*-half results/b",
@@ -49,6 +55,7 @@ MAKERS: dict[str, str | Callable[[Path], None]] = {  # how the files that lines 
     "their-traces": traced,
     "in.pcap": side("before"),
     "out.pcap": side("after"),
+    "windows.log": log,
     "link.pcap": link,
     "results/link": "make import FROM=link.pcap RATE=1gbit OUTPUT=results/link",
     "trace-directory": traced,

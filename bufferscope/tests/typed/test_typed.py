@@ -31,8 +31,7 @@ ALONE = ["help", "cc", "parameters", "advise-parameters", "build", "compile", "k
 TYPED = list(
     dict.fromkeys(
         [
-            # A log of windows belongs to a capture: analysis/tests/test_windows.py has both.
-            *(line for lines in SHELL_OF.values() for line in lines if "TRACE=windows.log" not in line),
+            *(line for lines in SHELL_OF.values() for line in lines),
             *(
                 f"bufferscope {name} {row.example}".strip()
                 for name, row in COMMANDS.items()
