@@ -140,7 +140,7 @@ def _draw_queue(ax: common.Axes, data: Data) -> None:
 def _draw_total(ax: common.Axes, data: Data) -> None:
     facts = data["facts"]
     if data.get("total"):
-        for (line, text), color in reversed(list(zip(data["total"], (ORANGE, GREY), strict=True))):
+        for (line, text), color in reversed(list(zip(data["total"], (ORANGE, GREY), strict=False))):
             ax.step(*line, where="post", color=color, linewidth=0.9, label=text)
         high = max(*(line[1].max(initial=0) for line, _ in data["total"]), facts["bdp"] + facts["buffer"])
         ax.set_ylim(0, high * 1.12)

@@ -6,15 +6,22 @@ an independent model.
 import html
 import json
 import os
+from dataclasses import replace
 
+import numpy as np
 import polars as pl
 import pytest
+from matplotlib.figure import Figure
 
+from analysis.figures import common
 from analysis.read import columns
+from analysis.read.flows import Flows
+from analysis.read.load import load
 from analysis.tests import damages, simulate
 from analysis.tests.documents import change_spec
-from analysis.whatif import CAVEAT, open_loop, queue
+from analysis.whatif import CAVEAT, departures, figure, open_loop, queue
 from bufferscope.__main__ import main
+from lib.errors import InputError
 from softswitch.tests.fifo_model import fifo
 
 
@@ -100,11 +107,65 @@ def test_run_with_a_queue_that_a_replay_lacks__needs_a_mode(fresh, capsys, blank
     assert "codel" not in summary["setting"]["whatif"]
 
 
+def test_arrivals_sent_again__come_back_in_the_rows_of_the_run(fresh):
+    """Although another queue gives packets of one ns other depths, and a virtual machine wakes some ns apart."""
+    run = load(fresh("two_flows"))
+    recorded = {name: column[:] for name, column in run.postcards.items()}
+    packets = len(recorded["flags"])
+    recorded["enqueue_mono_ns"] -= recorded["enqueue_mono_ns"] % 3_000_000  # so that several packets have the same ns
+    path = run.directory / departures.FILE
+    departures.write(path, run, recorded)
+    sent = np.fromfile(path, departures.PACKET)
+    assert (sent["due_ns"] == recorded["enqueue_mono_ns"] - recorded["enqueue_mono_ns"][0]).all()
+    assert (sent["ip_bytes"] + 14 == recorded["packet_bytes"]).all()
+    order = np.lexsort((-np.arange(packets), recorded["enqueue_mono_ns"]))  # those of one ns: backwards
+    assert (recorded["flow"][order] != recorded["flow"]).any()
+    back = {name: column[order] for name, column in recorded.items()} | {"flow": sent["flow"][order].astype(np.uint16)}
+    back["enqueue_mono_ns"] = np.sort(back["enqueue_mono_ns"] + 10**9 + np.arange(packets) % 2)
+    back["sojourn_ns"] = order
+    words = np.array([[0], [0], [0], [0], [17 << 32 | 5201]], np.uint64) + np.zeros(len(run.flows) + 1, np.uint64)
+    words[-1] += np.arange(len(run.flows) + 1, dtype=np.uint64) + np.uint64(4000) << np.uint64(16)
+    again = replace(run, postcards=back, flows=Flows(words))
+    cards = departures.postcards(again, 4000, 5201, run, recorded)
+    rows = cards["sojourn_ns"][:]  # the row of the run's packet, or of one that looks the same
+    assert (recorded["flow"][rows] == recorded["flow"]).all()
+    assert (recorded["packet_bytes"][rows] == recorded["packet_bytes"]).all()
+    assert (np.sort(rows) == np.arange(packets)).all()
+    for lost in (
+        replace(again, flows=Flows(words[:, :1])),
+        replace(again, postcards=back | {"enqueue_mono_ns": order}),
+    ):
+        with pytest.raises(InputError):
+            departures.postcards(lost, 4000, 5201, run, recorded)
+
+
+@pytest.mark.filterwarnings("error")
+def test_figure__of_a_queue_without_drops_has_room_for_its_panels(fresh):
+    run = load(fresh())
+    cards = {name: column[:] for name, column in run.postcards.items()}
+    cards["flags"][:] = 0
+    facts = {"text": "", "valid": True, "unit": common.unit_of(run.experiment), "warmup_s": 0.0, "end_s": 1.0}
+    figure.draw(run.directory, facts, [("", 20, cards), ("", 20, run.postcards)], simulate.START_NS)
+
+
+def test_figure__shows_the_whole_of_a_longer_queue_behind_a_buffer_that_it_never_fills(fresh, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: drawn.append(figure))
+    run = load(fresh("tiny_buffer"))
+    longer = {name: column[:] for name, column in run.postcards.items()}
+    longer["depth_packets"] *= 9
+    facts = {"text": "", "valid": True, "unit": common.unit_of(run.experiment), "warmup_s": 0.0, "end_s": 1.0}
+    figure.draw(run.directory, facts, [("", 2, run.postcards), ("", 10**6, longer)], simulate.START_NS)
+    deepest = longer["depth_packets"].max()
+    for ax in drawn[0].axes:
+        assert deepest < ax.get_ylim()[1] < 2 * deepest
+
+
 def test_whatif__names_each_mistake(fresh, capsys):
     directory = fresh()
     for words in (
-        ["BUF=99999999999p"], ["BUF=20"], ["MODE=red"], ["ECN_THRESHOLD=5p"], ["MODE=ecn", "ECN_THRESHOLD=99p"],
-        ["MODE=ecn", "ECN_THRESHOLD=5kb"],
+        ["BUF=99999999999p"], ["BUF=20"], ["MODE=rde"], ["ECN_THRESHOLD=5p"], ["MODE=ecn", "ECN_THRESHOLD=99p"],
+        ["MODE=ecn", "ECN_THRESHOLD=5kb"], ["BUF=2p..20p", "QUEUE=linux:codel"],
     ):  # fmt: skip
         assert main(["replay", f"RUN={directory}", *words]) == 1
         (line,) = capsys.readouterr().err.splitlines()

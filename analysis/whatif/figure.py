@@ -31,13 +31,15 @@ def draw(directory: Path, facts: dict[str, Any], panels: list[tuple[str, int | N
     for ax, (text, buffer, _), (line, lost, _) in zip(axes, panels, drawn, strict=True):
         common.shade_warmup(ax, facts)
         ax.plot(*line, color=common.BLUE, linewidth=0.6)
-        top = buffer or 0
-        ax.plot(lost, np.full(len(lost), top), "x", color=common.RED, markersize=3, markeredgewidth=0.6, clip_on=False)
-        if buffer and buffer <= MOST_OVER_DEEPEST * max(deepest, 1):
-            common.level(ax, buffer, f"buffer {facts['unit'].text(buffer)}")
+        top = buffer if buffer and buffer <= MOST_OVER_DEEPEST * max(deepest, 1) else deepest
+        if len(lost):  # the layout counts an empty line that is not clipped, too
+            at = np.full(len(lost), top)
+            ax.plot(lost, at, "x", color=common.RED, markersize=3, markeredgewidth=0.6, clip_on=False)
+        if buffer == top:
+            common.level(ax, top, f"buffer {facts['unit'].text(top)}")
         ax.set_title(common.plain(text), loc="left", fontsize=9)
         ax.set_ylabel(f"queue ({facts['unit'].name})")
-        ax.set_ylim(bottom=0)
+    axes[0].set_ylim(bottom=0)
     for ax in axes:  # the limits are shared, so they are known only now
         common.in_unit(ax.yaxis, facts)
     axes[-1].set_xlim(0, max(end, 1e-9))

@@ -41,16 +41,22 @@ SCRATCH = ".whatif"
 SAME = ("depth_packets", "depth_bytes", "sojourn_ns")
 
 
-def what_if(repetition: Path, setting: queue.Setting, asked: dict[str, str]) -> tuple[Path, dict[str, Any]]:
+# The postcards of a run's packets, given its own, in another queue.
+Replay = Callable[[Run, Columns, queue.Setting], Columns]
+
+
+def what_if(
+    repetition: Path, setting: queue.Setting, asked: dict[str, str], replay: Replay = queue.replay
+) -> tuple[Path, dict[str, Any]]:
     """Replays the arrivals of `repetition` into a new directory. Returns the directory and its summary. Raises
     InputError, OSError.
     """
     with only_one(repetition) as place:
-        return _what_if(repetition, place, setting, asked)
+        return _what_if(repetition, place, setting, asked, replay)
 
 
 def _what_if(
-    repetition: Path, place: int, setting: queue.Setting, asked: dict[str, str]
+    repetition: Path, place: int, setting: queue.Setting, asked: dict[str, str], replay: Replay
 ) -> tuple[Path, dict[str, Any]]:
     complete_run.check(repetition, derived=[SUMMARY, *stored.sources_of_page(repetition)])
     run = complete_run.load_complete(repetition)
@@ -62,7 +68,7 @@ def _what_if(
     port, recorded = metrics.bottleneck(run)
     if port is None or _count(recorded, _without_depth):
         raise InputError(f"{repetition}: its postcards have no depths in packets; allowed: runs of bufferscope")
-    replayed = queue.replay(run, recorded, setting)
+    replayed = replay(run, recorded, setting)
     window = metrics.measurement_window(run, recorded)
     summary = {
         "caveat": CAVEAT,
@@ -163,7 +169,7 @@ def _draw(
     own_setting = queue.Setting.of(run.experiment, run.rate)
     own_buffer = None if own_setting.threshold_bytes else own_setting.buffer_packets
     panels = [
-        (f"as it was: {own_setting.text()}", own_buffer, recorded),
+        (f"as it was: {_of_run(run)}", own_buffer, recorded),
         (f"what if: {setting.text()}", None if setting.threshold_bytes else setting.buffer_packets, replayed),
     ]
     figure.draw(directory, facts, panels, start)

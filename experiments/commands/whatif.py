@@ -1,19 +1,23 @@
 # SPDX-License-Identifier: MIT
-"""`make replay RUN=...` with BUF, MODE, ECN_THRESHOLD or RATE: a run's arrivals through another queue.
+"""`make replay RUN=...` with BUF, MODE, ECN_THRESHOLD, RATE, QUEUE or POLICY: a run's arrivals through another queue.
 Parameters that are not given stay as in the run, except ECN_THRESHOLD if BUF is given: its default is half of BUF. A
-run with a policy in P4, or a qdisc, needs MODE: a replay has neither.
-Values have the same meaning as for make experiment.
+run with a policy in P4, or a qdisc, needs MODE or QUEUE. Values have the same meaning as for make experiment.
+
+The switch core alone has the queues of WATCHED_MODES. A qdisc, or an AQM in P4, needs a virtual machine, whose sender
+sends the arrivals again (run/replayed_queue.py).
 """
 
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from controlplane.policy import WATCHED_MODES
 from experiments.spec.keys import KEYS
 from experiments.spec.link_changes import STEADY
+from experiments.spec.own_p4 import SHELF
 from lib.errors import BadValue, InputError, RunError, SpecError, fail
 from lib.exit_codes import Exit, of_parts
 from lib.keys import Keys, field
@@ -22,8 +26,10 @@ from lib.terminal import located, say
 
 if TYPE_CHECKING:
     from analysis.whatif.queue import Setting
+    from analysis.whatif.results import Replay
 
 TAIL_DROP = WATCHED_MODES[0]
+OF_QUEUE = ("queue", "p4", "policy", "mode", "buf", "ecn_threshold")
 
 
 def _as_in_the_run(name: str) -> Any:
@@ -35,8 +41,14 @@ def _as_in_the_run(name: str) -> Any:
             f"what-if: {row.meaning}; or 10p..1bdp: the whole curve (default: {default})", _buffer, values=row.values
         )
     if name == "mode":
-        return field(f"what-if: {', '.join(WATCHED_MODES)} (default: {default})", row.read, values=WATCHED_MODES)
+        modes = (*WATCHED_MODES, *SHELF)
+        return field(f"what-if: {', '.join(modes)} (default: {default})", row.read, values=modes)
     return field(f"what-if: {row.meaning} (default: {default})", row.read, values=row.values)
+
+
+def _as_typed(name: str) -> Any:
+    """The field of a key that the experiment of a virtual machine reads."""
+    return field(f"what-if: {KEYS[name].meaning}", str, values=KEYS[name].values)
 
 
 def _buffer(text: object) -> Buffer | Buffers:
@@ -48,6 +60,9 @@ class WhatIfKeys(Keys):
     buf: Buffer | Buffers | None = _as_in_the_run("buf")
     mode: str | None = _as_in_the_run("mode")
     ecn_threshold: Buffer | None = _as_in_the_run("ecn_threshold")
+    queue: str | None = _as_typed("queue")
+    p4: str | None = _as_typed("p4")
+    policy: str | None = _as_typed("policy")
     rate: Rate | None = field("what-if: a constant rate of the bottleneck link (default: as in the run)", STEADY)
 
 
@@ -73,8 +88,9 @@ def whatif(run: Path, asked: WhatIfKeys, words: dict[str, str]) -> int:
                 verdict.say_doubts(repetition)
                 statuses.append(Exit.DONE)
                 continue
-            setting = _setting(repetition, asked)
-            directory, summary = results.what_if(repetition, setting, words)
+            in_a_machine = _in_a_machine(asked)
+            setting, replay = (_replayed_in_a_machine if in_a_machine else _in_the_core)(repetition, asked)
+            directory, summary = results.what_if(repetition, setting, words, replay)
             for line in results.lines(directory, summary):
                 say(line)
             spec = load_spec(repetition)
@@ -89,14 +105,44 @@ def whatif(run: Path, asked: WhatIfKeys, words: dict[str, str]) -> int:
     return of_parts(statuses)
 
 
+def _in_a_machine(asked: WhatIfKeys) -> bool:
+    """Whether the queue is one that only an experiment in virtual time has."""
+    return bool(asked.queue or asked.p4 or asked.policy or asked.mode in SHELF)
+
+
+def _replayed_in_a_machine(repetition: Path, asked: WhatIfKeys) -> tuple[Setting, Replay]:
+    """The queue of an experiment, and what sends a run's arrivals through it."""
+    from analysis.read.link_rate import LinkRate
+    from analysis.whatif.queue import Setting
+    from experiments.run import replayed_queue
+    from runs.spec_file import load_spec
+
+    spec = load_spec(repetition)
+    if spec.rate_changes and not asked.rate:
+        problem = f"is missing; the run's rate changes, and a replay with {_needs_it(asked)} has a constant one"
+        raise SpecError([BadValue("RATE", None, problem)])
+    rate = asked.rate.bps if asked.rate else spec.rate_bps
+    words = {name: str(value) for name in OF_QUEUE if (value := getattr(asked, name)) is not None}
+    if not asked.queue:
+        words.setdefault("buf", f"{spec.threshold_bytes}b" if spec.threshold_bytes else f"{spec.buffer_packets}p")
+    queue = replayed_queue.experiment(spec, words, rate)
+    setting = Setting(LinkRate(rate), queue.queue_rule, queue.buffer_packets, queue.threshold_bytes, None)
+    return setting, partial(replayed_queue.replay, queue)
+
+
+def _needs_it(asked: WhatIfKeys) -> str:
+    return next(name.upper() for name in ("queue", "p4", "policy", "mode") if getattr(asked, name))
+
+
 def _curve(repetition: Path, asked: WhatIfKeys, buffers: Buffers, words: dict[str, str]) -> list[str]:
     """The lines of a curve over many lengths of a queue that drops its tail."""
     from analysis.read.link_rate import LinkRate
     from analysis.whatif import curve
     from runs.spec_file import load_spec
 
-    if asked.ecn_threshold or asked.mode not in (None, TAIL_DROP):
-        wrong = "MODE" if asked.mode not in (None, TAIL_DROP) else "ECN_THRESHOLD"
+    others = {name: value for name in OF_QUEUE if name != "buf" and (value := getattr(asked, name))}
+    if others and others != {"mode": TAIL_DROP}:
+        wrong = next(name.upper() for name, value in others.items() if value != TAIL_DROP)
         problem = f"has no curve; allowed with BUF={buffers}: MODE={TAIL_DROP}, or a single BUF"
         raise SpecError([BadValue(wrong, words[wrong], problem)])
     spec = load_spec(repetition)
@@ -110,11 +156,11 @@ def _curve(repetition: Path, asked: WhatIfKeys, buffers: Buffers, words: dict[st
     return curve.lines(*curve.write(repetition, link, low, high, words))
 
 
-def _setting(repetition: Path, asked: WhatIfKeys) -> Setting:
-    """The queue of the run, with the given parameters replaced."""
+def _in_the_core(repetition: Path, asked: WhatIfKeys) -> tuple[Setting, Replay]:
+    """The queue of the run, with the given parameters replaced, and what replays it."""
     from analysis.read import link_rate
     from analysis.read.documents import read_switch
-    from analysis.whatif.queue import Setting
+    from analysis.whatif.queue import Setting, replay
     from runs.spec_file import load_spec
 
     spec, switch = load_spec(repetition), read_switch(repetition)
@@ -129,7 +175,7 @@ def _setting(repetition: Path, asked: WhatIfKeys) -> Setting:
         assert isinstance(asked.buf, Buffer)
         packets, in_bytes = asked.buf.threshold(bdp, rate, spec.wire_bytes, spec.mtu_bytes)
     if not asked.mode and (spec.p4 or spec.queue):
-        problem = f"is missing; a replay has no {spec.queue_rule}; give one of {', '.join(WATCHED_MODES)}"
+        problem = f"is missing; a replay has no {spec.queue_rule}; give QUEUE, or one of {', '.join(WATCHED_MODES)}"
         raise SpecError([BadValue("MODE", None, problem)])
     mode = asked.mode or recorded.mode
     # The run's marking threshold stays only if the buffer stays: it belongs to that buffer.
@@ -146,4 +192,4 @@ def _setting(repetition: Path, asked: WhatIfKeys) -> Setting:
             problem = "is more than the buffer; allowed: up to it"
         if problem:
             raise SpecError([BadValue("ECN_THRESHOLD", str(asked.ecn_threshold), problem)])
-    return Setting(link, mode, packets, in_bytes, ecn)
+    return Setting(link, mode, packets, in_bytes, ecn), replay

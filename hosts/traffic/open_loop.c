@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Open-loop traffic: each datagram leaves at its drawn time, regardless of the others. Sleeps until absolute times. An
+// Open-loop traffic: each datagram leaves at its drawn or recorded time, regardless of the others. Sleeps until absolute times. An
 // overdue datagram is sent at once. A histogram counts the lateness of every datagram.
 #include <arpa/inet.h>
 #include <errno.h>
@@ -22,6 +22,8 @@ enum {
 	LONGEST_SLEEP_NS = 100000000, /* between two checks for signals */
 	CHECK_EVERY = 256,	      /* datagrams between two checks for signals, while all are overdue */
 	MOST_DATAGRAM_FLOWS = 16384,
+	UNREAD_NS =
+		1000, /* recorded datagrams nearer than that: in virtual time each look at the clock takes 1 ns */
 };
 
 #define MOST_NS ((uint64_t)1 << 62)
@@ -39,7 +41,8 @@ static const char USAGE[] =
 	"  --load-ppm N            load in millionths of that rate, 1 to 10000000\n"
 	"  --duration-ns N         duration of the traffic\n"
 	"  --report FILE           results as JSON\n"
-	"  --arrivals poisson|cbr|periodic|jittered  (default poisson)\n"
+	"  --arrivals poisson|cbr|periodic|jittered|recorded  (default poisson)\n"
+	"  --departures FILE       recorded: the file with the datagrams (recorded.h)\n"
 	"  --round-packets N       periodic and jittered: packets of a flow in a round, 1 to 1000000 "
 	"(default 1)\n"
 	"  --spacing-ppm N         periodic and jittered: time between two packets of a flow in a round, in "
@@ -59,11 +62,10 @@ static const char USAGE[] =
 
 static int parse_options(struct open_loop *run, int argc, char **argv)
 {
-	static const char *const arrivals[] = {[ARRIVALS_POISSON] = "poisson",
-					       [ARRIVALS_CBR] = "cbr",
-					       [ARRIVALS_PERIODIC] = "periodic",
-					       [ARRIVALS_JITTERED] = "jittered",
-					       NULL};
+	static const char *const arrivals[] = {
+		[ARRIVALS_POISSON] = "poisson",	  [ARRIVALS_CBR] = "cbr",
+		[ARRIVALS_PERIODIC] = "periodic", [ARRIVALS_JITTERED] = "jittered",
+		[ARRIVALS_RECORDED] = "recorded", NULL};
 	static const char *const sizes[] = {[SIZES_FIXED] = "fixed",
 					    [SIZES_EXPONENTIAL] = "exponential",
 					    [SIZES_BIMODAL] = "bimodal",
@@ -78,6 +80,7 @@ static int parse_options(struct open_loop *run, int argc, char **argv)
 		OPTION_NEEDED_NUMBER("duration-ns", &run->duration_ns, 1, MOST_NS),
 		OPTION_TEXT("report", &run->report),
 		OPTION_CHOICE("arrivals", &drawn->arrivals, arrivals),
+		OPTION_TEXT("departures", &run->departures),
 		OPTION_CHOICE("sizes", &drawn->sizes, sizes),
 		OPTION_NUMBER("flow-packets", &drawn->flow_packets, 1, MOST_FLOW_PACKETS),
 		OPTION_NUMBER("round-packets", &drawn->round_packets, 1, MOST_ROUND_PACKETS),
@@ -101,6 +104,11 @@ static int parse_options(struct open_loop *run, int argc, char **argv)
 		return err;
 	if (!run->show && (!run->server.text || !run->server_port || !run->report)) {
 		complain("without --show, --server, --server-port and --report are needed");
+		return -EINVAL;
+	}
+	if ((drawn->arrivals == ARRIVALS_RECORDED) != (run->departures != NULL)) {
+		complain(run->departures ? "--departures: allowed only with --arrivals recorded"
+					 : "--arrivals recorded: needs --departures");
 		return -EINVAL;
 	}
 	if ((drawn->sizes == SIZES_BURSTS) != (drawn->flow_packets > 0)) {
@@ -127,12 +135,16 @@ static int parse_options(struct open_loop *run, int argc, char **argv)
 	return 0;
 }
 
+static struct departure next_departure(struct open_loop *run)
+{
+	return run->departures ? recorded_next(&run->recorded) : schedule_next(&run->schedule);
+}
+
 static void show(struct open_loop *run)
 {
 	struct departure next;
 
-	for (next = schedule_next(&run->schedule); next.due_ns < run->duration_ns;
-	     next = schedule_next(&run->schedule))
+	for (next = next_departure(run); next.due_ns < run->duration_ns; next = next_departure(run))
 		printf("%" PRIu64 " %" PRIu32 " %" PRIu32 "\n", next.due_ns, next.ip_bytes, next.flow);
 }
 
@@ -198,6 +210,18 @@ static bool sleep_until(struct open_loop *run, uint64_t now_ns, uint64_t mono_ns
 	return true;
 }
 
+static bool set_ecn(const struct open_loop *run, struct datagram_flow *flow, uint8_t ecn)
+{
+	bool ipv6 = run->server.address.ss_family == AF_INET6;
+	int field = ecn;
+
+	if (flow->ecn == ecn)
+		return true;
+	flow->ecn = ecn;
+	return !setsockopt(flow->fd, ipv6 ? IPPROTO_IPV6 : IPPROTO_IP, ipv6 ? IPV6_TCLASS : IP_TOS, &field,
+			   sizeof(field));
+}
+
 /* 0, or -errno after one message. A datagram for which the host has no buffer is dropped and counted. */
 static int send_one(struct open_loop *run, const struct departure *departure)
 {
@@ -207,7 +231,7 @@ static int send_one(struct open_loop *run, const struct departure *departure)
 	uint32_t header_bytes = (ipv6 ? IPV6_BYTES : IPV4_BYTES) + UDP_BYTES;
 	size_t payload = departure->ip_bytes > header_bytes ? departure->ip_bytes - header_bytes : 0;
 
-	if (send(flow->fd, zeros, payload, 0) >= 0) {
+	if (set_ecn(run, flow, departure->ecn) && send(flow->fd, zeros, payload, 0) >= 0) {
 		flow->datagrams++;
 		flow->ip_bytes += payload + header_bytes;
 		return 0;
@@ -226,25 +250,29 @@ static int send_one(struct open_loop *run, const struct departure *departure)
 
 static int carry(struct open_loop *run)
 {
-	uint64_t now_ns = mono_now_ns() + MARGIN_NS, due_ns;
-	struct departure next;
+	uint64_t now_ns = mono_now_ns() + MARGIN_NS, due_ns, overdue = 0;
+	struct departure next, following;
 	int err = 0;
 
 	run->start_mono_ns = run->planned_start_mono_ns > now_ns ? run->planned_start_mono_ns : now_ns;
 	run->end_mono_ns = run->start_mono_ns + run->duration_ns;
-	for (next = schedule_next(&run->schedule); !err && next.due_ns < run->duration_ns;
-	     next = schedule_next(&run->schedule)) {
+	for (next = next_departure(run); !err && next.due_ns < run->duration_ns; next = following) {
+		following = next_departure(run);
 		due_ns = run->start_mono_ns + next.due_ns;
 		if (due_ns > now_ns ? !sleep_until(run, now_ns, due_ns)
-				    : run->schedule.count % CHECK_EVERY == 0 && signalled(run))
+				    : ++overdue % CHECK_EVERY == 0 && signalled(run))
 			return -EINTR;
 		err = send_one(run, &next);
+		if (run->departures && following.due_ns - next.due_ns < UNREAD_NS) {
+			now_ns = due_ns;
+			continue;
+		}
 		now_ns = mono_now_ns();
 		send_lateness_count(&run->lateness, now_ns > due_ns ? now_ns - due_ns : 0);
 	}
 	if (!err && !sleep_until(run, mono_now_ns(), run->end_mono_ns))
 		err = -EINTR;
-	return err;
+	return !err && run->recorded.failed ? -EINVAL : err;
 }
 
 static void block_signals(void)
@@ -256,6 +284,13 @@ static void block_signals(void)
 	sigaddset(&ending, SIGINT);
 	sigprocmask(SIG_BLOCK, &ending, NULL);
 	prctl(PR_SET_TIMERSLACK, 1);
+}
+
+static void release(struct open_loop *run)
+{
+	free(run->flows);
+	schedule_destroy(&run->schedule);
+	recorded_close(&run->recorded);
 }
 
 int main(int argc, char **argv)
@@ -273,27 +308,27 @@ int main(int argc, char **argv)
 			 run.drawn.spacing_ppm, run.drawn.flows * 1000000000000 / run.drawn.load_ppm);
 	else if (err)
 		complain("--flows %" PRIu64 ": no memory for the schedule", run.drawn.flows);
+	if (!err && run.departures)
+		err = recorded_open(&run.recorded, run.departures, run.drawn.flows, run.drawn.mtu_bytes);
 	if (err)
 		return EXIT_REFUSED;
 	if (run.show) {
 		show(&run);
-		schedule_destroy(&run.schedule);
-		return 0;
+		release(&run);
+		return run.recorded.failed ? EXIT_REFUSED : 0;
 	}
 	block_signals();
 	run.flows = calloc(run.drawn.flows, sizeof(*run.flows));
 	if (!run.flows)
 		complain("--flows %" PRIu64 ": no memory for the flows", run.drawn.flows);
 	if (!run.flows || allow_files(run.drawn.flows + 16, run.drawn.flows + 16)) {
-		free(run.flows);
-		schedule_destroy(&run.schedule);
+		release(&run);
 		return EXIT_REFUSED;
 	}
 	for (uint32_t index = 0; !err && index < run.drawn.flows; index++)
 		err = open_flow(&run, index);
 	if (err) {
-		free(run.flows);
-		schedule_destroy(&run.schedule);
+		release(&run);
 		return EXIT_REFUSED;
 	}
 
@@ -303,7 +338,6 @@ int main(int argc, char **argv)
 		complain("ended by %s before its time", run.stopped);
 	if (open_loop_report(&run))
 		err = -EIO;
-	free(run.flows);
-	schedule_destroy(&run.schedule);
+	release(&run);
 	return err ? EXIT_INCOMPLETE : 0;
 }

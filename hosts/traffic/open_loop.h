@@ -4,12 +4,14 @@
 #ifndef TRAFFIC_OPEN_LOOP_H
 #define TRAFFIC_OPEN_LOOP_H
 
+#include "recorded.h"
 #include "schedule.h"
 #include "send_lateness.h"
 #include "server.h"
 
 struct datagram_flow {
 	int fd;
+	uint8_t ecn; /* of the latest datagram */
 	uint64_t datagrams;
 	uint64_t ip_bytes;
 };
@@ -21,10 +23,12 @@ struct open_loop {
 	uint64_t planned_start_mono_ns;
 	uint64_t duration_ns;
 	const char *report;
+	const char *departures; /* NULL: drawn */
 	bool show;
 	struct schedule_options drawn;
 
 	struct schedule schedule;
+	struct recorded recorded; /* in place of the schedule, with `departures` */
 	struct datagram_flow *flows;
 	uint64_t unsent; /* datagrams for which the host had no buffer */
 	struct send_lateness lateness;

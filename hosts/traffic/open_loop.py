@@ -29,6 +29,7 @@ from hosts.traffic.plan_reader import an_object, record
 
 REPORT = "open_loop.json"
 ARRIVALS = ("poisson", "cbr", "periodic", "jittered")
+RECORDED, DEPARTURES = "recorded", "departures.bin"  # instead: the datagrams are in this file, beside the results
 ARRIVALS_FORM = "periodic:64p:2.5"  # 64 packets of a flow in a round, 2.5 packet times apart (schedule.h)
 MOST_ROUND_PACKETS = 1_000_000  # of schedule.h
 SIZES = ("fixed", "exponential", "bimodal")
@@ -124,6 +125,8 @@ def arguments(group: DatagramGroup, server: str, start_mono_ns: int, duration_ns
     }  # fmt: skip
     if (packets := flow_packets(group.sizes)) is not None:
         options["flow-packets"] = packets
+    if group.arrivals == RECORDED:
+        options["departures"] = report.parent / DEPARTURES
     if parts := read_arrivals(group.arrivals):
         if parts.round_packets is not None:
             options["round-packets"] = parts.round_packets

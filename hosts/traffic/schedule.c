@@ -161,7 +161,11 @@ static int init_periodic(struct schedule *schedule, double packet_ns)
 static struct departure next_periodic(struct schedule *schedule)
 {
 	struct periodic_flow *flow = schedule->heap;
-	struct departure next = {(uint64_t)flow->due_ns, (uint32_t)schedule->options.mtu_bytes, flow->flow};
+	struct departure next = {
+		.due_ns = (uint64_t)flow->due_ns,
+		.ip_bytes = (uint32_t)schedule->options.mtu_bytes,
+		.flow = flow->flow,
+	};
 
 	if (++flow->sent == schedule->round_packets) {
 		flow->sent = 0;

@@ -26,6 +26,7 @@
  * Periodic flows keep their phase in all rounds. Jittered flows change it: with even spacing, each round draws a new
  * phase. Otherwise the phase moves from round to round by up to half a round either way, but never so far that two
  * rounds of a flow are closer to each other than the flow's spacing.
+ * Recorded packets are not drawn: recorded.h reads them.
  */
 #ifndef TRAFFIC_SCHEDULE_H
 #define TRAFFIC_SCHEDULE_H
@@ -33,7 +34,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum arrivals { ARRIVALS_POISSON, ARRIVALS_CBR, ARRIVALS_PERIODIC, ARRIVALS_JITTERED };
+enum arrivals { ARRIVALS_POISSON, ARRIVALS_CBR, ARRIVALS_PERIODIC, ARRIVALS_JITTERED, ARRIVALS_RECORDED };
 enum sizes { SIZES_FIXED, SIZES_EXPONENTIAL, SIZES_BIMODAL, SIZES_BURSTS };
 
 enum {
@@ -64,6 +65,7 @@ struct departure {
 	uint64_t due_ns; /* from the start */
 	uint32_t ip_bytes;
 	uint32_t flow; /* from 0 */
+	uint8_t ecn;   /* field of the IP header */
 };
 
 /* The next packet of a flow of periodic traffic. */

@@ -3,6 +3,7 @@
 
 import functools
 import json
+import struct
 import subprocess
 from pathlib import Path
 
@@ -185,6 +186,41 @@ def test_schedule__bursts_of_cbr_have_equal_gaps_and_those_of_one_packet_are_fix
     assert (single == schedule(seed=3, sizes="fixed", flows=4)).all()
 
 
+RECORDED = [(0, 1500, 0, 0), (5, 100, 1, 2), (5, 60, 0, 2), (700, 46, 1, 0)]  # ns, IP bytes, flow, ECN
+
+
+def recorded(directory: Path, packets=RECORDED, cut=0) -> Path:
+    data = b"".join(struct.pack("<QHHB3x", *packet) for packet in packets)
+    (directory / "departures.bin").write_bytes(data[: len(data) - cut])
+    return directory / "departures.bin"
+
+
+@built
+def test_schedule__recorded_packets_are_those_of_the_file(tmp_path):
+    options = {"arrivals": "recorded", "flows": 2, "departures": recorded(tmp_path)}
+    assert schedule(**options).tolist() == [list(packet[:3]) for packet in RECORDED]
+    assert len(schedule(**options, duration_ns=700)) == 3
+
+
+@built
+@pytest.mark.parametrize(
+    ("packets", "cut"),
+    [
+        (RECORDED, 1),
+        ([(5, 60, 0, 0), (4, 60, 0, 0)], 0),
+        ([(0, 1501, 0, 0)], 0),
+        ([(0, 60, 2, 0)], 0),
+        ([(0, 60, 0, 4)], 0),
+    ],
+)
+def test_schedule__wrong_recorded_packets_are_refused(packets, cut, tmp_path):
+    file = recorded(tmp_path, packets, cut)
+    words = f"--rate-bps 1 --load-ppm 1 --duration-ns 999 --flows 2 --arrivals recorded --departures {file} --show"
+    done = subprocess.run([child.BUILD / "open_loop", *words.split()], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"open_loop: {file}: packet {len(packets) - 1} ")
+
+
 @built
 def test_open_loop__bad_options_are_one_line():
     for options in (
@@ -194,6 +230,9 @@ def test_open_loop__bad_options_are_one_line():
         ["--flow-packets", "14"],
         ["--arrivals", "burst"],
         ["--sizes", "bimodal", "--arrivals", "periodic"],
+        ["--arrivals", "recorded"],
+        ["--departures", "departures.bin"],
+        ["--departures", "/nowhere", "--arrivals", "recorded"],
         ["--round-packets", "3"],
         ["--spacing-ppm", "3", "--arrivals", "cbr"],
         ["--spacing-ppm", "1300000", "--arrivals", "periodic", "--load-ppm", "800000"],

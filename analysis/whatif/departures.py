@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: MIT
+"""A run's arrivals as datagrams that hosts/traffic/open_loop sends again, and their postcards beside those of the run.
+
+Each datagram has the time, the size and the ECN capability of its packet. Its flow has a port of its own, all flows
+have the same two hosts, and every datagram is UDP.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple, cast
+
+import numpy as np
+
+from analysis.read.columns import Column, ColumnFile, Columns, parts, slabs
+from analysis.read.load import Run
+from analysis.whatif.queue import CARD, KINDS
+from lib.errors import InputError
+from lib.frames import ETHERNET_BYTES, IPV4_BYTES, UDP_BYTES, WIRE_EXTRA_BYTES
+
+FILE = "departures.bin"
+MOST_FLOWS = 16384  # of hosts/traffic/open_loop.c
+PACKET = np.dtype([("due_ns", "<u8"), ("ip_bytes", "<u2"), ("flow", "<u2"), ("ecn", "u1"), ("zero", "u1", 3)])
+MOST_IP_BYTES = 9000
+LEAST_IP_BYTES = IPV4_BYTES + UDP_BYTES
+ECT_0 = 2
+CLOSE_NS = 20  # in the virtual machine a reading of the clock takes 1 ns: what wakes at one ns acts some ns apart
+TIME = np.dtype(np.int64)
+
+
+class Sent(NamedTuple):
+    wire_bytes: int
+    most_ip_bytes: int
+
+
+def sent(recorded: Columns) -> Sent:
+    """Of all datagrams. Raises InputError if one is too long for an experiment."""
+    sizes = [_ip_bytes(part["packet_bytes"]) for part in parts(recorded, "packet_bytes")]
+    most = max(int(each.max()) for each in sizes)
+    if most > MOST_IP_BYTES:
+        raise InputError(f"a packet has {most} bytes; allowed: up to {MOST_IP_BYTES}, the largest MTU of an experiment")
+    return Sent(sum(int((each + ETHERNET_BYTES + WIRE_EXTRA_BYTES).sum()) for each in sizes), most)
+
+
+def flow_numbers(run: Run) -> int:
+    """The datagrams' flows: those of the run, or fewer, which then share."""
+    return min(len(run.flows) + 1, MOST_FLOWS)  # one more: packets without addresses
+
+
+def write(file: Path, run: Run, recorded: Columns) -> None:
+    """Writes the arrivals of a queue, from ns 0 on (hosts/traffic/recorded.h). Raises OSError."""
+    first_ns, flows = int(recorded["enqueue_mono_ns"][0]), flow_numbers(run)
+    with file.open("wb") as out:
+        for part in parts(recorded, "enqueue_mono_ns", "packet_bytes", "flow", "flags"):
+            packets = np.zeros(len(part["flags"]), PACKET)
+            packets["due_ns"] = part["enqueue_mono_ns"] - first_ns
+            packets["ip_bytes"] = _ip_bytes(part["packet_bytes"])
+            packets["flow"] = part["flow"] % flows
+            packets["ecn"] = np.where(part["flags"] & CARD["POSTCARD_ECT"], ECT_0, 0)
+            out.write(packets.tobytes())
+
+
+def _ip_bytes(packet_bytes: np.ndarray) -> np.ndarray:
+    return np.maximum(packet_bytes.astype(np.int64) - ETHERNET_BYTES, LEAST_IP_BYTES)
+
+
+def postcards(again: Run, first_port: int, server_port: int, run: Run, recorded: Columns) -> Columns:
+    """The postcards of the datagrams in the run `again`, in the rows of the run's packets `recorded`, and within
+    CLOSE_NS of their times. `first_port`: the port of flow 0. Raises InputError if they are not one for each packet;
+    OSError.
+    """
+    rest = again.flows.words[-1]
+    flow = (rest >> np.uint64(16) & np.uint64(0xFFFF)).astype(np.int64) - first_port
+    flow[(rest & np.uint64(0xFFFF)) != server_port] = -1  # what measures the idle RTT
+    flow = np.append(flow, -1)  # packets without addresses
+    cards, made = again.postcards, ColumnFile(run.directory, KINDS | {"enqueue_mono_ns": TIME, "sent_flow": TIME})
+    names = [name for name in KINDS if name in cards]
+    for part in parts(cards, *names, "enqueue_mono_ns", "flow", "egress_port"):
+        part["sent_flow"] = flow[np.minimum(part["flow"], len(flow) - 1)]
+        sent = (part["sent_flow"] >= 0) & (part["egress_port"] == again.documents.switch.bottleneck_port)
+        lacks = dict.fromkeys(KINDS.keys() - names, np.zeros(int(sent.sum())))
+        made.append(lacks | {name: column[sent] for name, column in part.items()})
+    result = made.columns()
+    if made.rows != len(recorded["flags"]):
+        raise _fault(f"gave {made.rows} postcards of {len(recorded['flags'])} packets")
+    later_ns = int(result["enqueue_mono_ns"][0] - recorded["enqueue_mono_ns"][0])
+    for rows in slabs(made.rows):
+        times = result["enqueue_mono_ns"][rows] - later_ns
+        if (np.abs(times - recorded["enqueue_mono_ns"][rows]) > CLOSE_NS).any():
+            raise _fault("had other times")
+        cast(Column, result["enqueue_mono_ns"]).write(rows.start, times)
+    _match_close(result, recorded, flow_numbers(run))
+    del result["sent_flow"]
+    return result
+
+
+def _match_close(result: Columns, recorded: Columns, flows: int) -> None:
+    """Packets of one ns stand in the order of the depths that they found, which another queue changes: gives each its
+    own row. In place. Raises InputError.
+    """
+    wrong = [
+        rows.start + np.flatnonzero((result["sent_flow"][rows] != recorded["flow"][rows] % flows)
+                                    | (result["packet_bytes"][rows] != _sent_bytes(recorded["packet_bytes"][rows])))
+        for rows in slabs(len(recorded["flags"]))
+    ]  # fmt: skip
+    last = 0
+    for row in np.concatenate(wrong).tolist():
+        if row < last:
+            continue  # of the rows before
+        first, last = _close_to(row, recorded["enqueue_mono_ns"])
+        rows = slice(first, last)
+        have = np.lexsort((result["packet_bytes"][rows], result["sent_flow"][rows]))
+        want = np.lexsort((_sent_bytes(recorded["packet_bytes"][rows]), recorded["flow"][rows] % flows))
+        place = np.empty(len(have), dtype=np.int64)
+        place[want] = have
+        for column in result.values():
+            cast(Column, column).write(first, column[rows][place])
+        if (result["sent_flow"][rows] != recorded["flow"][rows] % flows).any():
+            raise _fault("were of other flows")
+
+
+def _close_to(row: int, times: np.ndarray) -> tuple[int, int]:
+    """The rows around `row`, each within CLOSE_NS of the one before it."""
+    first = row
+    while first and times[first] - times[first - 1] <= CLOSE_NS:
+        first -= 1
+    last = row + 1
+    while last < len(times) and times[last] - times[last - 1] <= CLOSE_NS:
+        last += 1
+    return first, last
+
+
+def _sent_bytes(packet_bytes: np.ndarray) -> np.ndarray:
+    return _ip_bytes(packet_bytes) + ETHERNET_BYTES
+
+
+def _fault(what: str) -> InputError:
+    return InputError(f"the packets, sent again, {what}; a fault of bufferscope: report it with this run")
