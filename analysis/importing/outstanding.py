@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Windows that nobody recorded: the packets in flight at each ACK, by the sequence and ACK numbers that a capture has,
-as records of a trace (wire/tcp_record.def). A segment that does not go beyond all earlier ones of its flow counts as
-retransmitted, also if it was overtaken. The memory is that of a part of the capture, and of some numbers for each flow.
+as records of a trace (wire/tcp_record.def). They are the sender's, as late as his segments come by: an ACK counts when
+the segments that he sent upon it can have come, by his answer to the SYN-ACK; without a handshake when the ACK itself
+comes by. A segment that does not go beyond all earlier ones of its flow counts as retransmitted, also if it was
+overtaken. The memory is that of a part of the capture, and of some numbers for each flow.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import numpy as np
 
 from analysis.importing.tap import FIN, SYN
 from analysis.importing.write import append, unknown_fields
-from analysis.read.columns import Columns, rows_of
+from analysis.read.columns import Columns, joined, rows_of, sort
 from wire import wire
 
 EVENT = wire.TCP_RECORD.const
@@ -22,6 +24,7 @@ ADDRESSES = ("src_addr_hi", "src_addr_lo", "dst_addr_hi", "dst_addr_lo")
 OF_ACK = {"mono_ns", "event", "src_port", "dst_port", *ADDRESSES, "snd_nxt", "snd_una"}
 OF_SEGMENT = OF_ACK | {"event_seq", "data_bytes"}
 ACK = 0x10
+OF_FLOW = ("sent", "acked", "told_ns", "asked_ns", "way_ns")
 PER_RTT = 4  # records of each flow: a window changes once in an RTT
 TURN = 1 << 32  # of sequence numbers
 APART = 1 << 34  # between the numbers of two flows
@@ -37,18 +40,46 @@ class Outstanding:
     sent: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # by flow, the highest; 0: none yet
     acked: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     told_ns: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # the time of its last record
+    asked_ns: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # the time of its SYN-ACK
+    way_ns: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # from here to the sender and back
+    held: Columns = field(default_factory=dict)  # ACKs that do not count yet
 
     def add(self, part: Columns, flow: np.ndarray, is_ack: np.ndarray, rtt_ns: int) -> None:
         """TCP packets in the order of time: segments of the flows to AFTER, and ACKs that come back (`is_ack`), each
-        with the number of the flow whose data it is about.
+        with the number of the flow whose data it is about. `end` must follow the last ones.
         """
         if not len(flow):
             return
         missing = max(int(flow.max()) + 1 - len(self.sent), 0)
         more = np.zeros(max(missing, len(self.sent)) if missing else 0, dtype=np.int64)
-        self.sent, self.acked, self.told_ns = (np.append(of, more) for of in (self.sent, self.acked, self.told_ns))
-        order = np.argsort(flow, kind="stable")
-        part, flow, is_ack = rows_of(part, order), flow[order], is_ack[order]
+        for name in OF_FLOW:
+            setattr(self, name, np.append(getattr(self, name), more))
+        self._learn_ways(part, flow, is_ack)
+        last_ns = int(part["time_ns"][-1])
+        counts_ns = part["time_ns"] + np.where(is_ack, self.way_ns[flow], 0)
+        new = {**part, "time_ns": counts_ns, "flow": flow, "is_segment": ~is_ack}
+        all_of = sort(joined(self.held, new) if self.held else new, "time_ns", "is_segment")
+        ready = int(np.searchsorted(all_of["time_ns"], last_ns, side="right"))
+        self.held = rows_of(all_of, slice(ready, None))
+        self._count(rows_of(all_of, slice(ready)), rtt_ns)
+
+    def end(self, rtt_ns: int) -> None:
+        if self.held:
+            self._count(self.held, rtt_ns)
+
+    def _learn_ways(self, part: Columns, flow: np.ndarray, is_ack: np.ndarray) -> None:
+        """From the last SYN-ACK to the sender's next segment."""
+        control, times_ns = part["tcp_flags"] & (SYN | ACK), part["time_ns"]
+        asks = is_ack & (control == (SYN | ACK)) & (self.way_ns[flow] == 0)
+        np.maximum.at(self.asked_ns, flow[asks], times_ns[asks])
+        asked_ns = self.asked_ns[flow]
+        answers = ~is_ack & (control == ACK) & (asked_ns > 0) & (times_ns >= asked_ns) & (self.way_ns[flow] == 0)
+        flows, first = np.unique(flow[answers], return_index=True)
+        self.way_ns[flows] = times_ns[answers][first] - self.asked_ns[flows]
+
+    def _count(self, part: Columns, rtt_ns: int) -> None:
+        part = sort(part, "flow")
+        flow, is_ack = part["flow"], ~part["is_segment"]
         begins = np.flatnonzero(np.diff(flow, prepend=-1))
         control, payload = part["tcp_flags"], part["payload_bytes"].astype(np.int64)
         end = (part["tcp_seq"] + payload + (control & SYN != 0) + (control & FIN != 0)).astype(np.uint32)

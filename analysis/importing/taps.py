@@ -366,6 +366,7 @@ def _both_ways(parts: Iterator[Columns], flows: Flows, lost: _Lost, traced: _Tra
         lost.acks += [acks] if len(acks["flow"]) else []
         outstanding.add(tcp, flow, is_ack, rtt_ns or flows.least_rtt_ns or USUAL_RTT_NS)
         yield part
+    outstanding.end(rtt_ns or flows.least_rtt_ns or USUAL_RTT_NS)
 
 
 def _comparable(slab: Columns, changed: list[str], has_options: bool) -> Columns:

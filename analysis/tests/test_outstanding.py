@@ -8,7 +8,8 @@ import io
 import numpy as np
 import pytest
 
-from analysis.importing.outstanding import OF_ACK, PROBE, RETRANSMIT, Outstanding
+from analysis.importing.outstanding import ACK, OF_ACK, PROBE, RETRANSMIT, Outstanding
+from analysis.importing.tap import SYN
 from analysis.importing.write import unknown_fields
 from analysis.read.columns import Columns
 from wire import wire
@@ -55,6 +56,7 @@ def test_in_flight__is_what_was_sent_and_not_acknowledged(isn: int, parts: int) 
     outstanding = Outstanding(file)
     for part in np.array_split(np.arange(len(rows)), parts):
         outstanding.add(*packets([rows[row] for row in part.tolist()], isn), RTT_NS)
+    outstanding.end(RTT_NS)
     found = records(file)
     acks, again = found[found["event"] == PROBE], found[found["event"] == RETRANSMIT]
     in_flight = (acks["snd_nxt"] - acks["snd_una"]).tolist()
@@ -62,3 +64,27 @@ def test_in_flight__is_what_was_sent_and_not_acknowledged(isn: int, parts: int) 
     assert acks["src_port"].tolist() == [5] * 7
     assert set(acks["unknown_fields"].tolist()) == {unknown_fields(OF_ACK)}
     assert [((int(r["event_seq"]) - isn) % 2**32, int(r["data_bytes"])) for r in again] == [(4 * MSS, MSS)]
+
+
+@pytest.mark.parametrize("parts", [1, 5])
+def test_in_flight__is_the_senders_who_answers_an_ack_a_while_after_it_came_by(parts: int) -> None:
+    """A window of ten segments; the sender is 3 ms away from the capture and back."""
+    way_ns, rows = 3 * RTT_NS // 4, [(0, 0, "data", -1, 0), (RTT_NS // 4, 0, "ack", 0, 0)]
+    first_ns = RTT_NS // 4 + way_ns
+    rows += [(first_ns, 0, "data", 0, 0)]
+    for step in range(40):  # a segment each 0.5 ms; the capture sees its ACK 2 ms later
+        rows += [(first_ns + step * RTT_NS // 8, 0, "data", step * MSS, MSS)]
+        rows += [(first_ns + step * RTT_NS // 8 + RTT_NS // 2, 0, "ack", (step + 1) * MSS, 0)]
+    rows.sort(key=lambda row: row[0])
+    file = io.BytesIO()
+    outstanding = Outstanding(file)
+    for part in np.array_split(np.arange(len(rows)), parts):
+        of, flow, is_ack = packets([rows[row] for row in part.tolist()], 5)
+        if part[0] == 0:
+            of["tcp_flags"][:2] = SYN, SYN | ACK
+        outstanding.add(of, flow, is_ack, RTT_NS)
+    outstanding.end(RTT_NS)
+    found = records(file)
+    steady = (found["mono_ns"] > first_ns + 2 * RTT_NS) & (found["mono_ns"] <= first_ns + 39 * RTT_NS // 8)
+    assert set((found["snd_nxt"] - found["snd_una"])[steady].tolist()) == {9 * MSS}  # before the answer to the ACK
+    assert (np.diff(found["mono_ns"].astype(np.int64)) >= 0).all()

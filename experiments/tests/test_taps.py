@@ -125,6 +125,27 @@ def test_import__of_a_runs_captures_gives_its_own_queue(tapped: Path, truth: Col
 
 @pytest.mark.long
 @pytest.mark.virtual
+def test_windows__by_the_numbers_of_the_captures_are_near_those_of_the_trace(tapped: Path, tmp_path: Path) -> None:
+    """A record is made before its ACK counts, an estimate after."""
+    words = (f"BEFORE={tapped / TAPS[0]}", f"AFTER={tapped / TAPS[1]}", "RATE=50mbit")
+    assert main(["import", *words, f"OUTPUT={tmp_path / 'run'}"]) == 0
+    medians = []
+    for directory in (tapped, tmp_path / "run/rep-1"):
+        table = pl.read_parquet(directory / "tcp.parquet").filter(
+            pl.col("event") == wire.TCP_RECORD.const["TCP_EVENT_PROBE"]
+        )
+        in_flight = (pl.col("snd_nxt").cast(pl.Int64) - pl.col("snd_una").cast(pl.Int64)) % 2**32 / 1448
+        by_flow = table.group_by(pl.col("five_tuple").cast(pl.String)).agg(in_flight.median().alias("packets"))
+        medians.append(dict(by_flow.rows()))
+    own, estimated = medians
+    assert own.keys() == estimated.keys()
+    assert estimated == pytest.approx(own, abs=3)
+    assert min(own.values()) > 3
+    assert (tmp_path / "run/rep-1/figures/zoom_on_loss.svg").exists()
+
+
+@pytest.mark.long
+@pytest.mark.virtual
 def test_windows__of_a_log_beside_the_captures_are_the_runs_own(tapped: Path, tmp_path: Path) -> None:
     """The run's trace as `perf script --ns` prints tcp_probe: its clock begins when the machine starts."""
     (tmp_path / "log").write_text("".join(probe_lines(tapped / "tcp.bst")))

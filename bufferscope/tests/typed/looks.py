@@ -98,13 +98,17 @@ def replay(clone: Clone, done: Done, given: Words) -> None:
     repetition = (clone.path / given["run"]).resolve() / "rep-1"
     found = summary(repetition)
     in_range(found)
-    if "buf" not in given:
+    if not {"buf", "queue", "mode"} & given.keys():
         assert found["valid"]
         assert all((repetition / name).stat().st_mtime > done.begin_s for name in ("summary.json", "report.html"))
         return
     what_if = max(repetition.glob("whatif-*"), key=lambda path: path.stat().st_mtime_ns)
     asked, before = (summary(what_if)[f"{whose}_measures"] for whose in ("whatif", "run"))
-    assert f"->  {packets(given, 'buf', found['bdp_packets']):.0f} packets, tail-drop" in done.said
+    if "buf" in given:
+        assert f"->  {packets(given, 'buf', found['bdp_packets']):.0f} packets, tail-drop" in done.said
+    else:
+        rule = f"{given['mode']} and tail-drop" if "mode" in given else f"Linux's {given['queue'].partition(':')[2]}"
+        assert re.search(rf"->  \d+ packets, {rule}, ", done.said)
     assert asked["arrivals"] == before["arrivals"]
     assert asked["drops"] > before["drops"] == found["drops"]
     assert (what_if / "queue.png").stat().st_size > 5000
