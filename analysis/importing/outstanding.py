@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Windows that nobody recorded: the packets in flight at each ACK, by the sequence and ACK numbers that a capture has,
 as records of a trace (wire/tcp_record.def). They are the sender's, as late as his segments come by: an ACK counts when
-the segments that he sent upon it can have come, by his answer to the SYN-ACK; without a handshake when the ACK itself
-comes by. A segment that does not go beyond all earlier ones of its flow counts as retransmitted, also if it was
+the segments that he sent upon it can have come, by his answer to the SYN or SYN-ACK; without a handshake when the ACK
+itself comes by. A segment that does not go beyond all earlier ones of its flow counts as retransmitted, also if it was
 overtaken. The memory is that of a part of the capture, and of some numbers for each flow.
 """
 
@@ -25,6 +25,7 @@ OF_ACK = {"mono_ns", "event", "src_port", "dst_port", *ADDRESSES, "snd_nxt", "sn
 OF_SEGMENT = OF_ACK | {"event_seq", "data_bytes"}
 ACK = 0x10
 OF_FLOW = ("sent", "acked", "told_ns", "asked_ns", "way_ns")
+MOST_WAY_NS = 10**9  # a longer one is of an answer that the capture lacks; it would also hold ACKs for so long
 PER_RTT = 4  # records of each flow: a window changes once in an RTT
 TURN = 1 << 32  # of sequence numbers
 APART = 1 << 34  # between the numbers of two flows
@@ -40,7 +41,9 @@ class Outstanding:
     sent: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # by flow, the highest; 0: none yet
     acked: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     told_ns: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # the time of its last record
-    asked_ns: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # the time of its SYN-ACK
+    asked_ns: np.ndarray = field(
+        default_factory=lambda: np.zeros(0, dtype=np.int64)
+    )  # that of its SYN-ACK; -1: answered
     way_ns: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # from here to the sender and back
     held: Columns = field(default_factory=dict)  # ACKs that do not count yet
 
@@ -68,14 +71,16 @@ class Outstanding:
             self._count(self.held, rtt_ns)
 
     def _learn_ways(self, part: Columns, flow: np.ndarray, is_ack: np.ndarray) -> None:
-        """From the last SYN-ACK to the sender's next segment."""
-        control, times_ns = part["tcp_flags"] & (SYN | ACK), part["time_ns"]
-        asks = is_ack & (control == (SYN | ACK)) & (self.way_ns[flow] == 0)
+        """From the last SYN, or SYN-ACK, that goes to the sender to his next segment, if that is near."""
+        control, times_ns = part["tcp_flags"], part["time_ns"]
+        asks = is_ack & (control & SYN != 0) & (self.asked_ns[flow] >= 0)
         np.maximum.at(self.asked_ns, flow[asks], times_ns[asks])
         asked_ns = self.asked_ns[flow]
-        answers = ~is_ack & (control == ACK) & (asked_ns > 0) & (times_ns >= asked_ns) & (self.way_ns[flow] == 0)
+        answers = ~is_ack & (control & ACK != 0) & (asked_ns > 0) & (times_ns >= asked_ns)
         flows, first = np.unique(flow[answers], return_index=True)
-        self.way_ns[flows] = times_ns[answers][first] - self.asked_ns[flows]
+        ways_ns = times_ns[answers][first] - self.asked_ns[flows]
+        self.way_ns[flows] = np.where(ways_ns <= MOST_WAY_NS, ways_ns, 0)
+        self.asked_ns[flows] = -1
 
     def _count(self, part: Columns, rtt_ns: int) -> None:
         part = sort(part, "flow")

@@ -88,3 +88,23 @@ def test_in_flight__is_the_senders_who_answers_an_ack_a_while_after_it_came_by(p
     steady = (found["mono_ns"] > first_ns + 2 * RTT_NS) & (found["mono_ns"] <= first_ns + 39 * RTT_NS // 8)
     assert set((found["snd_nxt"] - found["snd_una"])[steady].tolist()) == {9 * MSS}  # before the answer to the ACK
     assert (np.diff(found["mono_ns"].astype(np.int64)) >= 0).all()
+
+
+@pytest.mark.parametrize("parts", [1, 5])
+@pytest.mark.parametrize("is_server", [False, True])
+@pytest.mark.parametrize(("answer_ns", "way_ns"), [(0, 0), (3_000_000, 3_000_000), (60 * 10**9, 0)])
+def test_the_way_to_the_sender__is_that_of_his_first_answer_and_never_long(
+    answer_ns: int, way_ns: int, is_server: bool, parts: int
+) -> None:
+    """Who is there at once has a way of 0, whatever he sends later. A minute: the capture lacks the answer."""
+    asked, answered = ("ack", 0, 0), ("data", -1 if is_server else 0, 0)
+    rows = [(1000, 0, *asked), (1000 + answer_ns, 0, *answered)]
+    flags = [SYN, SYN | ACK] if is_server else [SYN, SYN | ACK, ACK]
+    rows = rows if is_server else [(500, 0, "data", -1, 0), *rows]
+    rows += [(1000 + answer_ns + RTT_NS * step, 0, "data", step * MSS, MSS) for step in range(1, 11)]
+    of, flow, is_ack = packets(rows, 5)
+    of["tcp_flags"][: len(flags)] = flags
+    outstanding = Outstanding(io.BytesIO())
+    for part in np.array_split(np.arange(len(rows)), parts):
+        outstanding.add({name: column[part] for name, column in of.items()}, flow[part], is_ack[part], RTT_NS)
+    assert outstanding.way_ns[0] == way_ns
