@@ -107,8 +107,10 @@ def test_run_with_a_queue_that_a_replay_lacks__needs_a_mode(fresh, capsys, blank
     assert "codel" not in summary["setting"]["whatif"]
 
 
-def test_arrivals_sent_again__come_back_in_the_rows_of_the_run(fresh):
+@pytest.mark.parametrize("slab_rows", [1, 7, columns.SLAB_ROWS])
+def test_arrivals_sent_again__come_back_in_the_rows_of_the_run(fresh, monkeypatch, slab_rows):
     """Although another queue gives packets of one ns other depths, and a virtual machine wakes some ns apart."""
+    monkeypatch.setattr(columns, "SLAB_ROWS", slab_rows)
     run = load(fresh("two_flows"))
     recorded = {name: column[:] for name, column in run.postcards.items()}
     packets = len(recorded["flags"])
@@ -137,6 +139,17 @@ def test_arrivals_sent_again__come_back_in_the_rows_of_the_run(fresh):
     ):
         with pytest.raises(InputError):
             departures.postcards(lost, 4000, 5201, run, recorded)
+
+
+def test_arrivals_sent_again__last_until_a_queue_without_a_limit_is_empty(fresh, monkeypatch):
+    run = load(fresh("two_flows"))
+    times, sizes = (run.postcards[name][:].tolist() for name in ("enqueue_mono_ns", "packet_bytes"))
+    monkeypatch.setattr(columns, "SLAB_ROWS", 7)
+    for rate_bps in (100_000, 10**7, 10**11):
+        end_ns = 0
+        for at_ns, size in zip(times, sizes, strict=True):
+            end_ns = max(end_ns, at_ns - times[0]) - (-(size + 24) * 8 * 10**9 // rate_bps)
+        assert departures.sent(run.postcards, rate_bps) == (max(sizes) - 14, end_ns)
 
 
 @pytest.mark.filterwarnings("error")

@@ -7,12 +7,13 @@ have the same two hosts, and every datagram is UDP.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple, cast
 
 import numpy as np
 
-from analysis.read.columns import Column, ColumnFile, Columns, parts, slabs
+from analysis.read.columns import Column, ColumnFile, Columns, parts, rows_of, slabs
 from analysis.read.load import Run
 from analysis.whatif.queue import CARD, KINDS
 from lib.errors import InputError
@@ -29,17 +30,22 @@ TIME = np.dtype(np.int64)
 
 
 class Sent(NamedTuple):
-    wire_bytes: int
     most_ip_bytes: int
+    lasts_ns: int  # from the first arrival to the last departure from a queue without a limit
 
 
-def sent(recorded: Columns) -> Sent:
-    """Of all datagrams. Raises InputError if one is too long for an experiment."""
-    sizes = [_ip_bytes(part["packet_bytes"]) for part in parts(recorded, "packet_bytes")]
-    most = max(int(each.max()) for each in sizes)
+def sent(recorded: Columns, rate_bps: int) -> Sent:
+    """Of all datagrams, on a link of this rate. Raises InputError if one is too long for an experiment."""
+    most, first_ns, end_ns = 0, int(recorded["enqueue_mono_ns"][0]), 0
+    for part in parts(recorded, "enqueue_mono_ns", "packet_bytes"):
+        sizes = _ip_bytes(part["packet_bytes"])
+        most = max(most, int(sizes.max()))
+        link_ns = -(-(sizes + ETHERNET_BYTES + WIRE_EXTRA_BYTES) * 8 * 10**9 // rate_bps)
+        to_end_ns = np.cumsum(link_ns[::-1])[::-1]  # of this packet and those behind it
+        end_ns = max(end_ns + int(to_end_ns[0]), int((part["enqueue_mono_ns"] - first_ns + to_end_ns).max()))
     if most > MOST_IP_BYTES:
         raise InputError(f"a packet has {most} bytes; allowed: up to {MOST_IP_BYTES}, the largest MTU of an experiment")
-    return Sent(sum(int((each + ETHERNET_BYTES + WIRE_EXTRA_BYTES).sum()) for each in sizes), most)
+    return Sent(most, end_ns)
 
 
 def flow_numbers(run: Run) -> int:
@@ -98,36 +104,37 @@ def _match_close(result: Columns, recorded: Columns, flows: int) -> None:
     """Packets of one ns stand in the order of the depths that they found, which another queue changes: gives each its
     own row. In place. Raises InputError.
     """
-    wrong = [
-        rows.start + np.flatnonzero((result["sent_flow"][rows] != recorded["flow"][rows] % flows)
-                                    | (result["packet_bytes"][rows] != _sent_bytes(recorded["packet_bytes"][rows])))
-        for rows in slabs(len(recorded["flags"]))
-    ]  # fmt: skip
-    last = 0
-    for row in np.concatenate(wrong).tolist():
-        if row < last:
-            continue  # of the rows before
-        first, last = _close_to(row, recorded["enqueue_mono_ns"])
-        rows = slice(first, last)
-        have = np.lexsort((result["packet_bytes"][rows], result["sent_flow"][rows]))
-        want = np.lexsort((_sent_bytes(recorded["packet_bytes"][rows]), recorded["flow"][rows] % flows))
-        place = np.empty(len(have), dtype=np.int64)
-        place[want] = have
-        for column in result.values():
-            cast(Column, column).write(first, column[rows][place])
-        if (result["sent_flow"][rows] != recorded["flow"][rows] % flows).any():
+    for rows in _stretches(recorded["enqueue_mono_ns"]):
+        times, flow = recorded["enqueue_mono_ns"][rows], recorded["flow"][rows] % flows
+        packet_bytes = _sent_bytes(recorded["packet_bytes"][rows])
+        columns = rows_of(result, rows)
+        if _are(columns, flow, packet_bytes):
+            continue
+        group = np.cumsum(np.diff(times, prepend=times[0]) > CLOSE_NS)
+        place = np.empty(len(times), dtype=np.int64)
+        have = np.lexsort((columns["packet_bytes"], columns["sent_flow"], group))
+        place[np.lexsort((packet_bytes, flow, group))] = have
+        columns = rows_of(columns, place)
+        if not _are(columns, flow, packet_bytes):
             raise _fault("were of other flows")
+        for name, column in columns.items():
+            cast(Column, result[name]).write(rows.start, column)
 
 
-def _close_to(row: int, times: np.ndarray) -> tuple[int, int]:
-    """The rows around `row`, each within CLOSE_NS of the one before it."""
-    first = row
-    while first and times[first] - times[first - 1] <= CLOSE_NS:
-        first -= 1
-    last = row + 1
-    while last < len(times) and times[last] - times[last - 1] <= CLOSE_NS:
-        last += 1
-    return first, last
+def _are(columns: Columns, flow: np.ndarray, packet_bytes: np.ndarray) -> bool:
+    return np.array_equal(columns["sent_flow"], flow) and np.array_equal(columns["packet_bytes"], packet_bytes)
+
+
+def _stretches(times: np.ndarray) -> Iterator[slice]:
+    """Slices of all rows that end at the last row of a slab that is more than CLOSE_NS before the next row."""
+    first = 0
+    for slab in slabs(len(times)):
+        gaps = np.flatnonzero(np.diff(times[slab.start : slab.stop + 1]) > CLOSE_NS)
+        if len(gaps):
+            last = slab.start + int(gaps[-1]) + 1
+            yield slice(first, last)
+            first = last
+    yield slice(first, len(times))
 
 
 def _sent_bytes(packet_bytes: np.ndarray) -> np.ndarray:

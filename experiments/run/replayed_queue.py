@@ -78,17 +78,14 @@ def _with_traffic(queue: Experiment, run: Run, recorded: Columns) -> Experiment:
     """The experiment `queue` whose traffic is the arrivals of the run. Raises InputError."""
     from analysis.whatif import departures
 
-    last_ns = int(recorded["enqueue_mono_ns"][-1] - recorded["enqueue_mono_ns"][0])
-    sent = departures.sent(recorded)
+    sent = departures.sent(recorded, queue.rate_bps)
     (group,) = queue.datagrams
-    load = 8 * sent.wire_bytes * 10**9 / (max(last_ns, 1) * queue.rate_bps)
-    changed = {"arrivals": RECORDED, "flows": departures.flow_numbers(run), "load": load}
-    traffic = group.model_copy(update=changed)
+    traffic = group.model_copy(update={"arrivals": RECORDED, "flows": departures.flow_numbers(run)})
     return queue.model_copy(
         update={
             "name": "replay",
             "groups": (traffic,),
-            "duration_ns": last_ns + 1,
+            "duration_ns": sent.lasts_ns + 1,  # a run waits only some seconds for a queue that is not empty at the end
             "mtu_bytes": max(queue.mtu_bytes, sent.most_ip_bytes),
         }
     )

@@ -53,3 +53,10 @@ def test_replay__through_an_aqm_has_each_packet_once(repetition: Path, words: tu
     assert len(table) == summary["packets"]
     assert summary["whatif_measures"]["drops_of_the_whole_run"] > 0
     assert "40 Mb/s" in summary["setting"]["whatif"]
+
+
+def test_replay__through_a_slow_deep_queue_waits_until_it_is_empty(repetition: Path) -> None:
+    table, summary = replayed(repetition, "QUEUE=linux:pfifo limit 100000", "RATE=2mbit")
+    assert len(table) == summary["packets"]
+    assert table["dropped"].sum() == 0
+    assert table["sojourn_ns"].max() > 14 * 10**9
