@@ -123,7 +123,7 @@ def test_arrivals_sent_again__come_back_in_the_rows_of_the_run(fresh, monkeypatc
     order = np.lexsort((-np.arange(packets), recorded["enqueue_mono_ns"]))  # those of one ns: backwards
     assert (recorded["flow"][order] != recorded["flow"]).any()
     back = {name: column[order] for name, column in recorded.items()} | {"flow": sent["flow"][order].astype(np.uint16)}
-    back["enqueue_mono_ns"] = np.sort(back["enqueue_mono_ns"] + 10**9 + np.arange(packets) % 2)
+    back["enqueue_mono_ns"] = back["enqueue_mono_ns"] + 10**9 + back["enqueue_mono_ns"] // 3_000_000 % 2
     back["sojourn_ns"] = order
     words = np.array([[0], [0], [0], [0], [17 << 32 | 5201]], np.uint64) + np.zeros(len(run.flows) + 1, np.uint64)
     words[-1] += np.arange(len(run.flows) + 1, dtype=np.uint64) + np.uint64(4000) << np.uint64(16)

@@ -78,6 +78,7 @@ def _what_if(
         "packets": len(recorded["flags"]),
         "ecn_capable_packets": _count(recorded, lambda cards: cards["flags"] & CARD["POSTCARD_ECT"]),
         "same_as_the_run": _same(recorded, replayed),
+        "arrivals_off_ns": _off_ns(recorded, replayed),
         "run_measures": measures(run, recorded, window, run.rate),
         "whatif_measures": measures(run, replayed, window, setting.rate),
     }
@@ -135,6 +136,12 @@ def _count(cards: Columns, mask: Callable[[Columns], np.ndarray]) -> int:
 
 def _without_depth(cards: Columns) -> np.ndarray:
     return cards["depth_unit"] != CARD["POSTCARD_DEPTH_EXACT"]
+
+
+def _off_ns(recorded: Columns, replayed: Columns) -> int:
+    """The farthest that an arrival of the replay is from the recorded one; 0 for the switch core alone."""
+    both = zip(parts(recorded, "enqueue_mono_ns"), parts(replayed, "enqueue_mono_ns"), strict=True)
+    return max(int(np.abs(was["enqueue_mono_ns"] - now["enqueue_mono_ns"]).max()) for was, now in both)
 
 
 def _same(recorded: Columns, replayed: Columns) -> bool:
@@ -203,6 +210,9 @@ def lines(directory: Path, summary: dict[str, Any]) -> list[str]:
         table.append(
             f"  {capable} arrivals are ECN-capable: at the marking threshold the queue marks these and drops the others"
         )
+    off_ns = summary["arrivals_off_ns"]
+    if off_ns:
+        table.append(f"  the arrivals are within {off_ns / 1000:.4g} us of the run's")
     same = ["  every depth, time, drop and mark is unchanged"] if summary["same_as_the_run"] else []
     return [
         f"{directory}: {summary['packets']} arrivals through another queue",

@@ -30,21 +30,9 @@ NUMBER = 1  # of the only repetition
 
 def experiment(spec: Experiment, queue: dict[str, str], rate_bps: int) -> Experiment:
     """The experiment with the keys `queue`, on the link of the run `spec` but with this rate. Raises SpecError."""
-    link = {
-        "rate": f"{rate_bps}bit",
-        "rtt": f"{spec.rtt_ns}ns",
-        "mtu": str(spec.mtu_bytes),
-        "seed": str(spec.seed or 1),
-    }
-    traffic = {
-        "clock": "virtual",
-        "traffic": OPEN_LOOP,
-        "warmup": "0s",
-        "duration": "1s",
-        "reps": "1",
-        "seed": str(spec.seed or 1),
-    }
-    return resolve(link | traffic | queue, virtual.probe())
+    link = {"rate": f"{rate_bps}bit", "rtt": f"{spec.rtt_ns}ns", "mtu": str(spec.mtu_bytes)}
+    run = {"clock": "virtual", "traffic": OPEN_LOOP, "warmup": "0s", "duration": "1s", "seed": str(spec.seed or 1)}
+    return resolve(link | run | queue, virtual.probe())
 
 
 def replay(queue: Experiment, run: Run, recorded: Columns, setting: Setting) -> Columns:

@@ -59,4 +59,4 @@ def test_replay__through_a_slow_deep_queue_waits_until_it_is_empty(repetition: P
     table, summary = replayed(repetition, "QUEUE=linux:pfifo limit 100000", "RATE=2mbit")
     assert len(table) == summary["packets"]
     assert table["dropped"].sum() == 0
-    assert table["sojourn_ns"].max() > 14 * 10**9
+    assert (table["sojourn_ns"] > 14 * 10**9).any()
