@@ -2,8 +2,9 @@
 """The command `image`: an OCI archive that podman and Docker load, with everything that a run in virtual time needs.
 
 mmdebstrap makes the root file system from Debian's packages; this checkout's wheel and the packages that it depends on
-are installed beside Debian's Python, the built programs and the stripped kernel are in BUILD. An OCI archive is a tar
-file with one layer and four JSON files: no tool that writes them is smaller than `_archive`.
+are installed beside Debian's Python; the built programs and the stripped kernels, the usual one and those of our AQMs,
+are in BUILD. An OCI archive is a tar file with one layer and four JSON files: no tool that writes them is smaller than
+`_archive`.
 
 The host must be Debian, and the image has the same release, because the programs are linked with the host's libraries.
 Every time in it is the commit's, so that equal inputs (commit, packages) give equal bytes.
@@ -27,8 +28,11 @@ from pathlib import Path
 from typing import IO, Any
 
 from bufferscope import pack
+from experiments.lab import own_kernel
 from experiments.lab import virtual as virtual_lab
 from experiments.setup import deploy
+from experiments.spec.own_p4 import SHELF
+from experiments.spec.resolve import resolve
 from lib import files, places
 from lib.errors import RunError
 from lib.keys import Keys, field
@@ -78,7 +82,7 @@ def run(asked: Asked) -> int:
         root = Path(scratch, "root")
         say("installing the wheel and the packages that it depends on")
         _install(root, Path(scratch), PYTHONS[release], epoch)
-        _place_programs(root)
+        _place_programs(root, _shelf())
         say(f"making Debian {release} with {', '.join(PACKAGES)}")
         layer, digest = _layer(root, Path(scratch, "layer"), release, epoch)
         with files.replacing(output) as file:
@@ -119,10 +123,16 @@ def _install(root: Path, scratch: Path, python: str, epoch: int) -> None:
         program.chmod(0o755)
 
 
-def _place_programs(root: Path) -> None:
+def _shelf() -> set[Path]:
+    """The directories of the kernels of MODE=codel and all other AQMs of ours. Raises RunError, SpecError."""
+    host = virtual_lab.probe()
+    return {own_kernel.kernel_of(resolve({"clock": "virtual", "mode": mode}, host)) for mode in SHELF}
+
+
+def _place_programs(root: Path, kernels: set[Path]) -> None:
     """The programs that a packed run has, stripped, below `root`."""
     prefix = f"{pack.PROGRAM}/build/"
-    for path, source in pack.program(set()):
+    for path, source in pack.program(kernels):
         if path.startswith(prefix):
             place = root / BUILD / path.removeprefix(prefix)
             place.parent.mkdir(parents=True, exist_ok=True)
@@ -131,11 +141,12 @@ def _place_programs(root: Path) -> None:
                 place.chmod(0o755)
                 _output(["strip", str(place)])
     (root / BUILD / "plans").mkdir()
-    kernel = root / BUILD / "virtual" / virtual_lab.KERNEL.name
-    record = kernel.with_name(virtual_lab.KERNEL_JSON.name)
-    digests.write_json(record, digests.read_json(record) | {"binary_digest": digests.of_file(kernel)})
-    kernel.with_name("lock").touch()
-    offers.congestion_controls(kernel)
+    usual = root / BUILD / "virtual" / virtual_lab.KERNEL.name
+    for kernel in (usual, *(root / BUILD / each.relative_to(places.BUILD) / usual.name for each in kernels)):
+        record = kernel.with_name(virtual_lab.KERNEL_JSON.name)
+        digests.write_json(record, digests.read_json(record) | {"binary_digest": digests.of_file(kernel)})
+        kernel.with_name("lock").touch()
+    offers.congestion_controls(usual)
 
 
 def _layer(root: Path, layer: Path, release: str, epoch: int) -> tuple[Path, str]:

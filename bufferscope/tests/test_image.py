@@ -104,10 +104,12 @@ def test_image__runs_the_checkouts_experiment_to_the_byte(
     done = subprocess.run(started(root, results, *words), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "preparing this machine" not in done.stdout  # nothing is built there
-    run = results / "latest/rep-1"
+    run = (results / "latest").resolve() / "rep-1"
     assert json.loads((run / SUMMARY).read_text())["valid"]
     said = subprocess.run(started(root, results, "doctor"), capture_output=True, text=True, check=False).stdout
     assert re.search("^sweeps +yes", said, re.MULTILINE), said
+    aqm = subprocess.run(started(root, results, *words, "MODE=codel"), capture_output=True, text=True, check=False)
+    assert aqm.returncode == 0, aqm.stdout + aqm.stderr
     here = [sys.executable, "-m", "bufferscope", *EXPERIMENT, f"RESULTS={tmp_path}"]
     subprocess.run(here, check=True, cwd=CHECKOUT, capture_output=True)
     for name in RAW:
