@@ -12,8 +12,9 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
+
+from lib.places import CHECKOUT
 
 from .errors import BadProgram, Unsupported
 from .names import Names
@@ -132,7 +133,7 @@ class Program:
             raise BadProgram("it has no `pipelines` and `header_types`")
         self.json = json
         self.source = json.get("program") or "program.p4"
-        self.lines = SourceLines(self.source, Path())
+        self.lines = SourceLines(self.source, CHECKOUT)  # not where the user is: equal programs give equal C
         self.problems: list[Unsupported] = []
         self.wide_bits = 0  # of the widest value, if more than 128
         self.functions = Names()  # of the C file: functions, and structs of header types
