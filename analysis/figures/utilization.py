@@ -11,6 +11,7 @@ import numpy as np
 
 from analysis.figures import canvas, common
 from analysis.figures.common import BLUE, GREEN, GREY, RED, SKY, Data
+from analysis.read.columns import slabs
 
 STEPS_PER_RTT = 4
 WRONG_RATE_PERCENT = 105  # exceeded only if the rate is wrong, as in an imported run that does not state it
@@ -27,11 +28,11 @@ def prepare(a: common.Analysis) -> Data:
     for name, rtts, step in (("long", UTILIZATION_WINDOW_RTTS, rtt_ns), ("short", 1, rtt_ns // STEPS_PER_RTT)):
         width = rtts * rtt_ns
         starts = sliding_starts(a.window, width, step) if a.window.length_ns >= width else np.empty(0, dtype=np.int64)
-        middle = common.seconds(a, starts + width // 2)
         facts = common.run_facts(a)
-        curves[name] = common.envelope(
-            middle, a.link.utilization(starts, width) * 100, facts["warmup_s"], facts["end_s"] + 1e-9
-        )
+        curve = common.Envelope(facts["warmup_s"], facts["end_s"] + 1e-9)
+        for part in slabs(len(starts)):
+            curve.add(common.seconds(a, starts[part] + width // 2), a.link.utilization(starts[part], width) * 100)
+        curves[name] = curve.line()
     predicted = None
     if len(a.run.traffic) == 1 and not a.run.traffic[0].program and not spec.no_theory:
         bdp = single_flow.bdp_packets(spec.rate_bps, rtt_ns, spec.wire_bytes)
