@@ -41,9 +41,7 @@ class Outstanding:
     sent: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # by flow, the highest; 0: none yet
     acked: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     told_ns: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # the time of its last record
-    asked_ns: np.ndarray = field(
-        default_factory=lambda: np.zeros(0, dtype=np.int64)
-    )  # that of its SYN-ACK; -1: answered
+    asked_ns: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # of its SYN-ACK; -1: answered
     way_ns: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # from here to the sender and back
     held: Columns = field(default_factory=dict)  # ACKs that do not count yet
 
@@ -67,7 +65,7 @@ class Outstanding:
         self._count(rows_of(all_of, slice(ready)), rtt_ns)
 
     def end(self, rtt_ns: int) -> None:
-        if self.held:
+        if self.held and len(self.held["flow"]):
             self._count(self.held, rtt_ns)
 
     def _learn_ways(self, part: Columns, flow: np.ndarray, is_ack: np.ndarray) -> None:
