@@ -80,7 +80,7 @@ def test_part__that_fails_does_not_lose_the_rows_of_the_others(
     assert main(["bench", "bmv2,analysis", "SHORT=1"]) == Exit.DOUBTFUL
     assert "bench: bmv2: FAILED: internal error in the cell" in capsys.readouterr().err
     stored = json.loads((CHECKOUT / report.RESULTS / report.SHORT).read_text())
-    assert [row["name"].partition(":")[0] for row in stored["rows"]] == ["analysis"] * 2
+    assert {row["name"].partition(":")[0] for row in stored["rows"]} == {"analysis"}  # with DuckDB also beside it
     assert stored["skipped"] == {"bmv2": "it failed"}
     text = page.text(stored | {"date": "2026-11-28"})
     assert "Not measured on this machine: `bmv2`, because it failed." in text
