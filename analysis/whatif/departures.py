@@ -20,7 +20,7 @@ from lib.errors import InputError
 from lib.frames import ETHERNET_BYTES, IPV4_BYTES, UDP_BYTES, WIRE_EXTRA_BYTES
 
 FILE = "departures.bin"
-MOST_FLOWS = 16384  # of hosts/traffic/open_loop.c
+MOST_FLOWS = 10_000  # MAX_FLOWS of experiments/spec/traffic.py: so many client ports are reserved
 PACKET = np.dtype([("due_ns", "<u8"), ("ip_bytes", "<u2"), ("flow", "<u2"), ("ecn", "u1"), ("zero", "u1", 3)])
 MOST_IP_BYTES = 9000
 LEAST_IP_BYTES = IPV4_BYTES + UDP_BYTES

@@ -124,7 +124,12 @@ def _replayed_in_a_machine(repetition: Path, asked: WhatIfKeys) -> tuple[Setting
     rate = asked.rate.bps if asked.rate else spec.rate_bps
     words = {name: str(value) for name in OF_QUEUE if (value := getattr(asked, name)) is not None}
     if not asked.queue:
-        words.setdefault("buf", f"{spec.threshold_bytes}b" if spec.threshold_bytes else f"{spec.buffer_packets}p")
+        packets, in_bytes = spec.buffer_packets, spec.threshold_bytes
+        if asked.buf:
+            assert isinstance(asked.buf, Buffer)
+            bdp = Fraction(rate * spec.rtt_ns, 8 * 10**9 * spec.wire_bytes)
+            packets, in_bytes = asked.buf.threshold(bdp, rate, spec.wire_bytes, spec.mtu_bytes)
+        words["buf"] = f"{in_bytes}b" if in_bytes else f"{packets}p"
     queue = replayed_queue.experiment(spec, words, rate)
     setting = Setting(LinkRate(rate), queue.queue_rule, queue.buffer_packets, queue.threshold_bytes, None)
     return setting, partial(replayed_queue.replay, queue)

@@ -16,6 +16,7 @@ from experiments.setup import deploy
 from experiments.spec.resolve import resolve
 from hosts.traffic.open_loop import RECORDED
 from lib import owner
+from lib.frames import wire_bytes_of_ip
 from model.experiment import Experiment
 from model.groups import OPEN_LOOP
 
@@ -29,8 +30,12 @@ NUMBER = 1  # of the only repetition
 
 
 def experiment(spec: Experiment, queue: dict[str, str], rate_bps: int) -> Experiment:
-    """The experiment with the keys `queue`, on the link of the run `spec` but with this rate. Raises SpecError."""
-    link = {"rate": f"{rate_bps}bit", "rtt": f"{spec.rtt_ns}ns", "mtu": str(spec.mtu_bytes)}
+    """The experiment with the keys `queue` at the run's link, with this rate. The RTT is the default: nothing answers
+    the datagrams, and a capture may have any. Raises SpecError.
+    """
+    from analysis.whatif.departures import MOST_IP_BYTES
+
+    link = {"rate": f"{rate_bps}bit", "mtu": str(min(spec.mtu_bytes, MOST_IP_BYTES))}
     run = {"clock": "virtual", "traffic": OPEN_LOOP, "warmup": "0s", "duration": "1s", "seed": str(spec.seed or 1)}
     return resolve(link | run | queue, virtual.probe())
 
@@ -69,11 +74,13 @@ def _with_traffic(queue: Experiment, run: Run, recorded: Columns) -> Experiment:
     sent = departures.sent(recorded, queue.rate_bps)
     (group,) = queue.datagrams
     traffic = group.model_copy(update={"arrivals": RECORDED, "flows": departures.flow_numbers(run)})
+    mtu_bytes = max(queue.mtu_bytes, sent.most_ip_bytes)
     return queue.model_copy(
         update={
             "name": "replay",
             "groups": (traffic,),
             "duration_ns": sent.lasts_ns + 1,  # a run waits only some seconds for a queue that is not empty at the end
-            "mtu_bytes": max(queue.mtu_bytes, sent.most_ip_bytes),
+            "mtu_bytes": mtu_bytes,
+            "wire_bytes": wire_bytes_of_ip(mtu_bytes),
         }
     )

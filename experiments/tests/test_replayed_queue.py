@@ -12,6 +12,7 @@ import pytest
 from bufferscope.__main__ import main
 from experiments.run import replayed_queue
 from experiments.tests.test_virtual import SHORT
+from runs.spec_file import load_spec
 
 pytestmark = [pytest.mark.long, pytest.mark.virtual]
 
@@ -53,6 +54,12 @@ def test_replay__through_an_aqm_has_each_packet_once(repetition: Path, words: tu
     assert len(table) == summary["packets"]
     assert summary["whatif_measures"]["drops_of_the_whole_run"] > 0
     assert "40 Mb/s" in summary["setting"]["whatif"]
+
+
+def test_queue__of_a_capture_with_any_rtt_and_mtu_is_an_experiments(repetition: Path) -> None:
+    captured = load_spec(repetition).model_copy(update={"rtt_ns": 2914, "mtu_bytes": 65535})
+    queue = replayed_queue.experiment(captured, {"queue": "linux:codel"}, 10**9)
+    assert (queue.queue, queue.rate_bps, queue.mtu_bytes) == ("codel", 10**9, 9000)
 
 
 def test_replay__through_a_slow_deep_queue_waits_until_it_is_empty(repetition: Path) -> None:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Open-loop traffic: each datagram leaves at its drawn or recorded time, regardless of the others. Sleeps until absolute times. An
-// overdue datagram is sent at once. A histogram counts the lateness of every datagram.
+// Open-loop traffic: each datagram leaves at its drawn or recorded time, regardless of the others. Sleeps until
+// absolute times. An overdue datagram is sent at once. A histogram counts the lateness of every datagram, except of
+// recorded ones that the next one follows within UNREAD_NS.
 #include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -23,7 +24,7 @@ enum {
 	CHECK_EVERY = 256,	      /* datagrams between two checks for signals, while all are overdue */
 	MOST_DATAGRAM_FLOWS = 16384,
 	UNREAD_NS =
-		1000, /* recorded datagrams nearer than that: in virtual time each look at the clock takes 1 ns */
+		1000, /* in virtual time each reading of the clock takes 1 ns, which would part neighbours */
 };
 
 #define MOST_NS ((uint64_t)1 << 62)
