@@ -163,7 +163,8 @@ def _again(repetition: Path, place: Path, program: Path) -> Path:
     confined.give(place)
     results = place / RAN / repetition.relative_to(place / MADE)
     words = ["experiment", f"SPEC={repetition}", f"RESULTS={results}", "YES=1"]
-    environment = {"PYTHONPATH": str(program), "BUFFERSCOPE_CACHE": str(place / "cache"), "TMPDIR": "/tmp"}
+    python_path = os.pathsep.join([str(program), *confined.packages()])
+    environment = {"PYTHONPATH": python_path, "BUFFERSCOPE_CACHE": str(place / "cache"), "TMPDIR": "/tmp"}
     command = confined.command([sys.executable, "-P", "-m", "bufferscope", *words], place, environment)
     tail = b""  # a program may say without end
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as done:

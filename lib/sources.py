@@ -17,7 +17,7 @@ from lib.places import CHECKOUT
 LEFT_OUT = re.compile(
     r"(.*/)?(tests|conftest\.py)(/.*)?|bench/.*|\..*|docs/.*\.(svg|png)|.*\.egg-info/.*|PKG-INFO|commit\.json"
 )
-MADE = {"build", "results", "dist", "__pycache__", ".venv"}  # in an unpacked source archive that was used
+MADE = {"build", "results", "dist", ".venv"}  # at the top of an unpacked source archive that was used
 
 
 def everything() -> dict[str, Path]:
@@ -49,7 +49,8 @@ def commit() -> dict[str, Any] | None:
 
 def _walked(top: Path, prefix: str) -> Iterator[tuple[str, Path]]:
     for directory, names, files in os.walk(top):
-        names[:] = [name for name in names if name not in MADE or (name == "build" and Path(directory) != top)]
+        made = MADE if Path(directory) == top else set()
+        names[:] = [name for name in names if name not in made | {"__pycache__"}]
         for file in files:
             path = Path(directory, file)
             yield f"{prefix}{path.relative_to(top)}", path

@@ -29,6 +29,7 @@ EXPERIMENT = (
     "WARMUP=1s",
 )
 NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs")
+OTHER_USER = 65533
 OTHERS = sysconfig.get_path("purelib")  # the packages that the wheel depends on
 RAW = ("postcards.bsp", "tcp.bst", "goodput.bsg", "spec.yaml")
 
@@ -78,21 +79,28 @@ def installed(place: Path) -> Path:
     return place / "venv/bin/bufferscope"
 
 
-def ordinary(*argv: str | Path, cwd: Path) -> "subprocess.CompletedProcess[str]":
+def ordinary(*argv: str | Path, cwd: Path, user: int = 65534) -> "subprocess.CompletedProcess[str]":
     """Runs a program with no path that leads to the checkout or to its environment."""
     if DROP:
-        os.chown(cwd, 65534, 65534)
+        os.chown(cwd, user, user)
+    drop = [word.replace("65534", str(user)) for word in DROP]
     environment = {"PATH": "/usr/bin:/bin", "HOME": str(cwd), "BUFFERSCOPE_CACHE": str(cwd / "cache")}
-    return subprocess.run([*DROP, *argv], cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+    return subprocess.run([*drop, *argv], cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def home(installed: Path, place: Path) -> Path:
+    """An ordinary user's home, with a kernel."""
+    made = place / "home"
+    made.mkdir()
+    kernel = ordinary(installed, "kernel", f"KERNEL={CHECKOUT}/build/virtual/linux", cwd=made)
+    assert kernel.returncode == 0, kernel.stderr
+    return made
 
 
 @pytest.mark.long
 @pytest.mark.virtual
-def test_wheel__runs_the_checkouts_experiment_to_the_byte(installed: Path, place: Path) -> None:
-    home = place / "home"
-    home.mkdir()
-    kernel = ordinary(installed, "kernel", f"KERNEL={CHECKOUT}/build/virtual/linux", cwd=home)
-    assert kernel.returncode == 0, kernel.stderr
+def test_wheel__runs_the_checkouts_experiment_to_the_byte(installed: Path, place: Path, home: Path) -> None:
     done = ordinary(installed, *EXPERIMENT, cwd=home)
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"preparing this machine: packages, and the programs in {home}/cache/build/" in done.stdout
@@ -106,6 +114,31 @@ def test_wheel__runs_the_checkouts_experiment_to_the_byte(installed: Path, place
     assert git == json.loads((place / "results/latest/rep-1/environment.json").read_text())["git"]
     again = ordinary(installed, "replay", "results/latest", cwd=home)
     assert "byte for byte" in again.stdout, again.stdout + again.stderr
+
+
+@pytest.mark.long
+@pytest.mark.virtual
+def test_wheel__draws_a_papers_figure(installed: Path, home: Path) -> None:
+    done = ordinary(installed, "figures", "spang2021", "FIGURE=4", "SMOKE=1", cwd=home)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [path.stat().st_size > 5000 for path in (home / "results").glob("**/fig*4*.png")]
+
+
+@pytest.mark.long
+@pytest.mark.virtual
+@pytest.mark.skipif(not DROP, reason="only root can become another user")
+@pytest.mark.skipif(shutil.which("bwrap") is None, reason="needs bubblewrap")
+def test_verify__repeats_another_users_run_in_a_home_of_its_own(installed: Path, place: Path, home: Path) -> None:
+    for words in (EXPERIMENT, ("pack", "results/latest", "OUTPUT=a.packed")):
+        done = ordinary(installed, *words, cwd=home)
+        assert done.returncode == 0, done.stdout + done.stderr
+    other = place / "other"
+    other.mkdir()
+    shutil.copy(home / "a.packed", other)
+    home.chmod(0o700)
+    done = ordinary(installed, "verify", "a.packed", "YES=1", cwd=other, user=OTHER_USER)
+    home.chmod(0o755)
+    assert "the same bytes in" in done.stdout, done.stdout + done.stderr
 
 
 @pytest.mark.long

@@ -98,7 +98,13 @@ def give(directory: Path) -> None:
             os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
 
 
+def packages() -> list[str]:
+    """The directories of this Python's packages: an environment's, a user's own, those that a .pth file adds."""
+    return [path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
+
+
 def _python() -> list[str]:
     """The directories of this Python and its packages, outermost first, without those in SYSTEM."""
-    wanted = {str(Path(path).resolve()) for path in (sys.prefix, sys.base_prefix)} | {sys.prefix, sys.base_prefix}
+    prefixes = (sys.prefix, sys.base_prefix, *packages())
+    wanted = {str(Path(path).resolve()) for path in prefixes} | set(prefixes)
     return sorted(path for path in wanted if not any(Path(path).is_relative_to(each) for each in SYSTEM))
