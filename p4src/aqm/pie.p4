@@ -2,9 +2,8 @@
  * PIE (RFC 8033): drops arrivals with a probability that a controller of the delay updates. ECN-capable packets are marked
  * while the probability is at most 10 % (section 5.1). The postcard's value is the probability, times 2^32. Of one port.
  *
- * No timer: an arrival that finds an update due makes it, and updates that several T_UPDATE without arrivals have missed
- * follow with the next arrivals, one each. While packets come more often than T_UPDATE, an update is late by less than
- * the time between two packets; after an idle time the probability decays with the packets, not before.
+ * No timer: see laws/pi.p4; updates are made at arrivals. While packets come more often than T_UPDATE, an update is late
+ * by less than the time between two packets; after a shorter idle time the probability decays with the packets, not before.
  * The delay is that of the packet that left last (section 4.2 allows timestamps), 0 if the queue is empty. Probabilities
  * have 32 bits behind the point; limits of 0.000001, 0.00001, ... are rounded to such fractions.
  */
@@ -12,15 +11,16 @@
 
 register<bit<48>>(1) delay_ns;          // of the last packet that left; written at departure
 register<bit<48>>(1) last_delay_ns;     // qdelay_old
-register<bit<48>>(1) update_ns;         // when the next update is due
 register<bit<64>>(1) drop_prob;         // times 2^32
 register<bit<64>>(1) accu_prob;         // section 5.4, likewise
 register<bit<48>>(1) burst_ns;          // burst_allowance
 
 control Arrival(in policy_input_t seen, inout policy_verdict_t verdict) {
     Pi() pi;
+    Timer() timer;
     bit<32> ref; bit<48> t_update; bit<48> max_burst; bit<32> mean; bit<32> alpha; bit<32> beta; bit<64> up; bit<64> down;
-    bit<48> now_delay; bit<48> old; bit<48> next; bit<64> prob; bit<64> accu; bit<48> burst; bit<32> dice; bit<8> scale;
+    bit<48> now_delay; bit<48> old; bit<64> prob; bit<64> accu; bit<48> burst; bit<32> dice; bit<8> scale;
+    bit<1> begins; bit<1> is_due; bit<1> was_empty;
     action set(bit<32> qdelay_ref_ns, bit<48> t_update_ns, bit<48> max_burst_ns, bit<32> mean_pktsize_bytes,
                bit<32> alpha_mhz, bit<32> beta_mhz) {
         ref = qdelay_ref_ns; t_update = t_update_ns; max_burst = max_burst_ns; mean = mean_pktsize_bytes;
@@ -29,14 +29,16 @@ control Arrival(in policy_input_t seen, inout policy_verdict_t verdict) {
     table parameters { actions = { set; } default_action = set(15000000, 15000000, 150000000, 1514, 125, 1250); }
     apply {
         parameters.apply();
-        delay_ns.read(now_delay, 0); last_delay_ns.read(old, 0); update_ns.read(next, 0); drop_prob.read(prob, 0);
-        accu_prob.read(accu, 0); burst_ns.read(burst, 0);
-        if (seen.depth_packets == 0) { now_delay = 0; }
-        if (next == 0) {                        // the first packet
-            next = seen.now_ns + t_update;
+        delay_ns.read(now_delay, 0); last_delay_ns.read(old, 0); drop_prob.read(prob, 0); accu_prob.read(accu, 0);
+        burst_ns.read(burst, 0);
+        timer.apply(seen.now_ns, t_update, (bit<1>)(seen.depth_packets == 0), begins, is_due, was_empty);
+        if (was_empty == 1) { now_delay = 0; }
+        if (begins == 1) {
+            prob = 0;
+            accu = 0;
             burst = max_burst;
-        } else if (seen.now_ns >= next) {
-            next = next + t_update;
+            old = 0;
+        } else if (is_due == 1) {
             pi.apply(now_delay, old, ref, alpha, beta, up, down);
             if (prob < 4295) { scale = 11; }                    // 0.000001
             else if (prob < 42950) { scale = 9; }
@@ -56,10 +58,9 @@ control Arrival(in policy_input_t seen, inout policy_verdict_t verdict) {
                 burst = burst |-| t_update;
             }
             old = now_delay;
-            drop_prob.write(0, prob);
-            last_delay_ns.write(0, old);
         }
-        update_ns.write(0, next);
+        drop_prob.write(0, prob);
+        last_delay_ns.write(0, old);
         burst_ns.write(0, burst);
         random(dice, 0, 0xffffffff);
         if (burst == 0 && (old >= (bit<48>)ref >> 1 || prob >= 858993459) && seen.depth_bytes > mean << 1) {
@@ -69,8 +70,8 @@ control Arrival(in policy_input_t seen, inout policy_verdict_t verdict) {
                 accu = 0;
                 if (prob <= 429496730) { verdict.mark = 1; } else { verdict.drop = 1; }
             }
-            accu_prob.write(0, accu);
         }
+        accu_prob.write(0, accu);
         verdict.value = (bit<32>)prob;
     }
 }

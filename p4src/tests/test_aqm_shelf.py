@@ -5,6 +5,7 @@ than the link takes them; the postcards say what each packet met and what the AQ
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 
@@ -44,11 +45,14 @@ def send(switch: SoftCore, index: int, at_ns: int, frame: bytes) -> None:
         switch.advance(at_ns - 1)
 
 
-def overload(switch: SoftCore, packets: int, gap_ns: int, ecn: int) -> list[Postcard]:
-    """Postcards of packets at equal times, in the order of their departures or drops."""
-    frame = frames.tcp(FRAME_BYTES, ecn=ecn)
-    for index in range(packets):
-        send(switch, index, FIRST_NS + index * gap_ns, frame)
+def overload(switch: SoftCore, packets: int, gap_ns: int, ecn: int, pauses_ns: tuple[int, ...] = ()) -> list[Postcard]:
+    """Postcards of packets at equal times, in the order of their departures or drops. As many come after each pause."""
+    frame, at_ns = frames.tcp(FRAME_BYTES, ecn=ecn), FIRST_NS
+    for pause_ns in (0, *pauses_ns):
+        at_ns += pause_ns
+        for index in range(packets):
+            send(switch, index, at_ns, frame)
+            at_ns += gap_ns
     return switch.postcards()
 
 
@@ -143,8 +147,8 @@ def test_red__averages_as_floyd_and_jacobson_do() -> None:
     assert sum(low) / len(low) == pytest.approx(2 * 0.1 * 15 / 40, rel=0.5)
 
 
-def delays_at_arrivals(cards: list[Postcard]) -> list[tuple[int, int, int]]:
-    """(time, wait of the packet that left last, value) of each arrival; the wait is 0 if the queue is empty."""
+def delays_at_arrivals(cards: list[Postcard]) -> list[tuple[int, int, int, int]]:
+    """(time, packets in the queue, wait of the packet that left last, value) of each arrival."""
     left = sorted(
         (card.enqueue_switch_ns + card.sojourn_ns, card.enqueue_switch_ns)
         for card in cards
@@ -155,40 +159,58 @@ def delays_at_arrivals(cards: list[Postcard]) -> list[tuple[int, int, int]]:
         while at < len(left) and left[at][0] <= card.enqueue_switch_ns:
             wait, free = max(free - left[at][1], 0), left[at][0]
             at += 1
-        result.append((card.enqueue_switch_ns, wait if card.depth_packets else 0, card.threshold))
+        result.append((card.enqueue_switch_ns, card.depth_packets, wait, card.threshold))
     return result
 
 
 @pytest.mark.parametrize("name", ["pi2", "pie"])
 def test_controller__moves_its_probability_as_its_rfc_says(name: str) -> None:
-    """RFC 9332, figure 6, and RFC 8033, section 4.2, with its scale of small probabilities and its cap of 2 %."""
+    """RFC 9332, figure 6, and RFC 8033, section 4.2, with its scale of small probabilities and its cap of 2 %. Updates
+    that half a second without packets has missed have the delay 0; after two seconds all begins anew.
+    """
     alpha, beta, target_s, update = {"pi2": (0.16, 3.2, 0.015, 16 * MS), "pie": (0.125, 1.25, 0.015, 15 * MS)}[name]
-    cards = overload(switch_with(name), 40_000, PACKET_NS * 9 // 10, ecn=2)
+    cards = overload(switch_with(name), 25_000, PACKET_NS * 9 // 10, ecn=2, pauses_ns=(500 * MS, 2000 * MS))
     p = last = 0.0
-    due = 0
-    for now, wait, value in delays_at_arrivals(cards):
-        if now >= due:
-            delay, change = wait / 1e9, 0.0
-            if due:
-                change = alpha * (delay - target_s) + beta * (delay - last)
-                if name == "pie":
-                    change /= next(
-                        (2**s for s, b in ((11, -6), (9, -5), (7, -4), (5, -3), (3, -2), (1, -1)) if p < 10**b), 1
-                    )
-                    change = min(change, 0.02) if p >= 0.1 else change
-                p = min(max(p + change, 0), 1)
-                if name == "pie" and not delay and not last:
-                    p *= 0.98
-                last = delay
-            due = due + update if due else now + update
+    due = empty_ns = 0
+    found = []
+    for now, depth, wait, value in delays_at_arrivals(cards):
+        empty_ns = empty_ns if depth else now
+        if not due or (not depth and now >= due + 1000 * MS):
+            found.append(p)
+            p = last = 0.0
+            due = now + update
+        elif now >= due:
+            delay = wait / 1e9 if due > empty_ns else 0.0
+            change = alpha * (delay - target_s) + beta * (delay - last)
+            if name == "pie":
+                change /= next(
+                    (2**s for s, b in ((11, -6), (9, -5), (7, -4), (5, -3), (3, -2), (1, -1)) if p < 10**b), 1
+                )
+                change = min(change, 0.02) if p >= 0.1 else change
+            p = min(max(p + change, 0), 1)
+            if name == "pie" and not delay and not last:
+                p *= 1 - 2**-6 - 2**-8  # 0.98, in shifts
+            last = delay
+            due += update
         assert value / 2**32 == pytest.approx(p, rel=2e-3, abs=2e-6), now
-    assert p > 0.05
+    assert len(found) == 2, "the first packet and the one after two seconds"
+    assert min(found[1], p) > 0.05
 
 
 def test_pie__drops_nothing_in_its_first_burst() -> None:
     cards = overload(switch_with("pie"), 40_000, PACKET_NS * 9 // 10, ecn=0)
     first = min(card.enqueue_switch_ns for card in cards if card.has("DROPPED"))
     assert first > FIRST_NS + 150 * MS
+
+
+def test_dualpi2__begins_anew_after_a_second_without_packets() -> None:
+    cards = overload(switch_with("dualpi2"), 25_000, PACKET_NS * 9 // 10, ecn=0, pauses_ns=(500 * MS, 2000 * MS))
+    at_ns = sorted(card.enqueue_switch_ns for card in cards)
+    begin_ns = [after for before, after in itertools.pairwise([0, *at_ns]) if after - before > 100 * MS]
+    first = [next(card for card in cards if card.enqueue_switch_ns == at) for at in begin_ns]
+    values = [card.threshold / 2**32 for card in first]
+    assert values[0] == values[2] == 0
+    assert values[1] > 0.05
 
 
 def test_dualpi2__marks_l_by_its_own_ramp_and_couples_it_to_c() -> None:
