@@ -11,7 +11,7 @@ from analysis.tests import foreign, simulate, tcp_model, two_taps
 from analysis.tests.test_windows import probe_lines
 from bufferscope.tests.typed.clone import Clone
 
-BASE = "make experiment CLOCK=virtual CC=cubic FLOWS=4 RATE=20mbit RTT=10ms WARMUP=300ms DURATION=1s BUF="
+BASE = "make experiment CLOCK=virtual CC=cubic RATE=20mbit RTT=10ms WARMUP=300ms DURATION=1s"
 
 
 def traced(path: Path) -> None:
@@ -41,8 +41,9 @@ def log(path: Path) -> None:
 
 
 MAKERS: dict[str, str | Callable[[Path], None]] = {  # how the files that lines name come into being
-    "results/a": f"{BASE}1bdp NAME=whole && ln -sr results/*-whole results/a",
-    "results/b": f"{BASE}0.5bdp NAME=half && ln -sr results/*-half results/b",
+    "results/a": f"{BASE} FLOWS=4 BUF=1bdp NAME=whole && ln -sr results/*-whole results/a",
+    "results/b": f"{BASE} FLOWS=4 BUF=0.5bdp NAME=half && ln -sr results/*-half results/b",
+    "results/sixteen": f"{BASE} FLOWS=16 BUF=4bdp NAME=sixteen && ln -sr results/*-sixteen results/sixteen",
     "results/c": "cp -rL results/b results/c",
     "SOURCE": "bufferscope export results/a FORMAT=pcapng OUTPUT=source.pcapng && mv source.pcapng SOURCE",
     "results/theirs": "make import FROM=their-traces OUTPUT=results/theirs",
@@ -60,12 +61,17 @@ MAKERS: dict[str, str | Callable[[Path], None]] = {  # how the files that lines 
     "results/link": "make import FROM=link.pcap RATE=1gbit OUTPUT=results/link",
     "trace-directory": traced,
 }
+EARLIER = {  # the runs that lines read without naming them
+    r"(make|bufferscope) (results|rm|runs)\b": "results/sixteen ",
+    r"make compare RUN=\S+$": "results/b ",
+}
 
 
 def provide(clone: Clone, typed: str) -> None:
     """Makes the files that a line reads and that are not there. results/latest is results/a, whatever ran last."""
-    for name in re.findall(r"[\w./-]+", typed.replace("results/latest", "results/a")):
-        name = name.removeprefix("./")
+    earlier = "".join(names for lines, names in EARLIER.items() if re.match(lines, typed))
+    for name in re.findall(r"[\w./-]+", earlier + typed.replace("results/latest", "results/a")):
+        name = name.removeprefix("./").removesuffix("/rep-1")
         maker = MAKERS.get(name)
         if not maker or (clone.path / name).exists() or f"OUTPUT={name}" in typed:
             continue
