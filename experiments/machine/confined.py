@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Runs a stranger's program by bubblewrap: without privileges and without a network, with one writable directory. It
-sees this machine's /usr, its Python and nothing else: no home, no secret of /etc, no other process.
+sees this machine's /usr, its Python with its packages and nothing else: no home, no secret of /etc, no other process.
 
 root's program becomes nobody's: in a user namespace without other users its files would still be root's.
 """
@@ -99,8 +99,10 @@ def give(directory: Path) -> None:
 
 
 def packages() -> list[str]:
-    """The directories of this Python's packages: an environment's, a user's own, those that a .pth file adds."""
-    return [path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
+    """The directories of packages outside of this Python's own: a user's, and those that a .pth file adds."""
+    own = (sys.prefix, sys.base_prefix)
+    found = [path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
+    return [path for path in found if not any(Path(path).is_relative_to(each) for each in own)]
 
 
 def _python() -> list[str]:

@@ -41,7 +41,8 @@ def log(path: Path) -> None:
 
 
 MAKERS: dict[str, str | Callable[[Path], None]] = {  # how the files that lines name come into being
-    "results/a": f"{BASE} FLOWS=4 BUF=1bdp NAME=whole && ln -sr results/*-whole results/a",
+    # b comes first, for `compare` without WITH=: the run before.
+    "results/a": f"ls results/b && {BASE} FLOWS=4 BUF=1bdp NAME=whole && ln -sr results/*-whole results/a",
     "results/b": f"{BASE} FLOWS=4 BUF=0.5bdp NAME=half && ln -sr results/*-half results/b",
     "results/sixteen": f"{BASE} FLOWS=16 BUF=4bdp NAME=sixteen && ln -sr results/*-sixteen results/sixteen",
     "results/c": "cp -rL results/b results/c",
@@ -63,7 +64,6 @@ MAKERS: dict[str, str | Callable[[Path], None]] = {  # how the files that lines 
 }
 EARLIER = {  # the runs that lines read without naming them
     r"(make|bufferscope) (results|rm|runs)\b": "results/sixteen ",
-    r"make compare RUN=\S+$": "results/b ",
 }
 
 

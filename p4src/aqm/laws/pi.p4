@@ -8,7 +8,7 @@
  * Timer stands for the RFCs' periodic timer, which v1model lacks: a packet that finds an update due makes it, and updates
  * that several periods without packets have missed follow with the next packets, one each. One that was due before a
  * packet last found the queue empty is made with the delay 0. Who finds it empty a second after an update was due begins
- * anew, with probability 0: periodic updates would have brought it there, or near to it.
+ * anew, with probability 0. Periodic updates would have brought PIE's 0.4 to 0.05 by then, p' of PI2 from 0.3 to 0.1.
  */
 #ifndef AQM_PI_P4
 #define AQM_PI_P4
