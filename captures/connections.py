@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
-import tempfile
 from pathlib import Path
 from types import TracebackType
 from typing import IO
@@ -12,6 +12,7 @@ from typing import IO
 import numpy as np
 
 from captures.reader import program
+from lib import files
 from lib.errors import InputError
 from lib.terminal import one_line
 from wire.wire import CAPTURED_PACKET, CONNECTION
@@ -26,7 +27,7 @@ class ConnectionTable:
     """
 
     def __init__(self, directory: Path, rate_bps: int, mtu_bytes: int) -> None:
-        self._file: IO[bytes] = tempfile.TemporaryFile(dir=directory)  # noqa: SIM115 (it vanishes with this object)
+        self._file: IO[bytes] = os.fdopen(files.without_name(directory), "w+b")  # vanishes with this object
         command = [str(program().with_name("connection_table")), "--rate", str(rate_bps), "--mtu", str(mtu_bytes)]
         pipe = subprocess.PIPE
         self._process = subprocess.Popen(command, stdin=pipe, stdout=self._file, stderr=pipe)

@@ -84,6 +84,22 @@ def make(path: Path) -> None:
         pass
 
 
+def without_name(place: Path) -> int:
+    """A descriptor of a new file in a directory, for reading and writing, that vanishes with its last descriptor.
+    tempfile.TemporaryFile gives one a name for a moment where it cannot do without. Raises OSError.
+    """
+    with directory(place, follow=True) as held:
+        try:
+            return os.open(".", os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600, dir_fd=held)
+        except OSError as error:
+            if error.errno not in (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL):  # no such files in this file system
+                raise
+        name = f".unnamed-{os.getpid()}-{os.urandom(8).hex()}"
+        made = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=held)
+        os.unlink(name, dir_fd=held)
+        return made
+
+
 def path_of(descriptor: int) -> Path:
     """A path that leads to an open directory, whatever its name is now, for this process and its children."""
     return THIS_PROCESS.resolve() / "fd" / str(descriptor)

@@ -17,6 +17,8 @@ from typing import Any, cast
 
 import numpy as np
 
+from lib import files
+
 SLAB_ROWS = 1 << 18  # a slab of postcards takes about 20 MB
 GROUP_ROWS = 1 << 18  # in a file, each column of so many rows is one stretch of bytes
 STEP = 1 << 14  # rows between two that a search looks at first
@@ -29,8 +31,7 @@ class _Spill:
     """A file without a name, closed when the last of its columns goes."""
 
     def __init__(self, place: Path | None) -> None:
-        with tempfile.TemporaryFile(dir=place) as file:
-            self._descriptor = os.dup(file.fileno())
+        self._descriptor = files.without_name(place or Path(tempfile.gettempdir()))
 
     def fileno(self) -> int:
         return self._descriptor
