@@ -5,15 +5,15 @@
  * is p', times 2^32. Of one watched port.
  *
  * Departures from the RFC: the scheduler is weighted round robin, 1:15 (section 4.2.2 allows it). No timer: see laws/pi.p4;
- * updates are made at departures. C's delay is that of its packet that left last, 0 if C is empty. Random numbers stand
- * for the RFC's recur(); a ramp or square is compared by multiplication. p' is at most 1/k: then the link is overloaded,
- * L drops with p'^2 what it would mark, and C marks nothing (appendix A.2).
+ * updates are made at departures. C's delay is that of its packet that left last, 0 if it left none behind. Random numbers
+ * stand for the RFC's recur(); a ramp or square is compared by multiplication. p' is at most 1/k: then the link is
+ * overloaded, L drops with p'^2 what it would mark, and C marks nothing (appendix A.2).
  */
 #include "laws/pi.p4"
 
 register<bit<32>>(2) came_packets;      // of each queue, modulo 2^32; written at arrival
 register<bit<32>>(2) left_packets;      // all others are written at departure
-register<bit<48>>(1) delay_ns;          // of C's packet that left last
+register<bit<48>>(1) delay_ns;          // of C's packet that left last, 0 if it left none behind
 register<bit<48>>(1) last_delay_ns;     // at the last update
 register<bit<64>>(1) base_prob;         // p', times 2^32
 
@@ -37,8 +37,7 @@ control Departure(in policy_input_t seen, inout policy_verdict_t verdict) {
     Timer() timer;
     bit<32> target; bit<48> t_update; bit<32> alpha; bit<32> beta; bit<64> coupling; bit<64> most; bit<48> ramp_from;
     bit<48> ramp; bit<64> up; bit<64> down; bit<48> now_ns; bit<48> delay; bit<48> old; bit<64> prob;
-    bit<32> came; bit<32> left; bit<32> dice; bit<32> other; bit<1> squared; bit<1> native; bit<48> wait;
-    bit<1> begins; bit<1> is_due; bit<1> was_empty;
+    bit<32> came; bit<32> left; bit<32> dice; bit<32> other; bit<1> squared; bit<1> native; bit<48> wait; bit<8> updates;
     action set(bit<32> target_ns, bit<48> t_update_ns, bit<32> alpha_mhz, bit<32> beta_mhz, bit<8> k, bit<32> p_max,
                bit<48> min_th_ns, bit<32> range_ns) {
         target = target_ns; t_update = t_update_ns; alpha = alpha_mhz; beta = beta_mhz; coupling = (bit<64>)k;
@@ -57,24 +56,20 @@ control Departure(in policy_input_t seen, inout policy_verdict_t verdict) {
         wait = seen.wait_ns;
         if (wait > 0x7fffffff) { wait = 0x7fffffff; }
         if (verdict.queue == 0) { delay = wait; }
-        came_packets.read(came, 0);
-        left_packets.read(other, 0);
-        if (came == other && verdict.queue == 1) { delay = 0; }
-        delay_ns.write(0, delay);
         now_ns = seen.now_ns - seen.sojourn_ns + seen.wait_ns;
-        timer.apply(now_ns, t_update, (bit<1>)(delay == 0), begins, is_due, was_empty);
-        if (was_empty == 1) { delay = 0; }
-        if (begins == 1) {
-            prob = 0;
-            old = 0;
-        } else if (is_due == 1) {
-            pi.apply(delay, old, target, alpha, beta, up, down);
+        timer.apply(now_ns, t_update, updates);
+        if (updates != 0) {
+            pi.apply(updates, delay, old, target, alpha, beta, up, down);
             prob = (prob + up) |-| down;
             if (prob > most) { prob = most; }
             old = delay;
+            base_prob.write(0, prob);
+            last_delay_ns.write(0, old);
         }
-        base_prob.write(0, prob);
-        last_delay_ns.write(0, old);
+        came_packets.read(came, 0);
+        left_packets.read(other, 0);
+        if (came == other) { delay = 0; }
+        delay_ns.write(0, delay);
         random(dice, 0, 0xffffffff);
         random(other, 0, 0xffffffff);
         squared = (bit<1>)((bit<64>)dice < prob && (bit<64>)other < prob);

@@ -8,7 +8,7 @@
  */
 #include "laws/pi.p4"
 
-register<bit<48>>(1) delay_ns;          // of the last packet that left; written at departure
+register<bit<48>>(1) delay_ns;          // of the packet that left last, 0 if it left none behind; written at departure
 register<bit<48>>(1) last_delay_ns;
 register<bit<64>>(1) base_prob;         // p', times 2^32
 
@@ -16,8 +16,7 @@ control Arrival(in policy_input_t seen, inout policy_verdict_t verdict) {
     Pi() pi;
     Timer() timer;
     bit<32> target; bit<48> t_update; bit<32> alpha; bit<32> beta; bit<64> coupling; bit<2> mask; bit<64> up; bit<64> down;
-    bit<48> now_delay; bit<48> old; bit<64> prob; bit<1> begins; bit<1> is_due; bit<1> was_empty; bit<32> dice;
-    bit<32> other;
+    bit<48> now_delay; bit<48> old; bit<64> prob; bit<8> updates; bit<32> dice; bit<32> other;
     action set(bit<32> target_ns, bit<48> t_update_ns, bit<32> alpha_mhz, bit<32> beta_mhz, bit<8> k, bit<2> ecn_mask) {
         target = target_ns; t_update = t_update_ns; alpha = alpha_mhz; beta = beta_mhz; coupling = (bit<64>)k;
         mask = ecn_mask;
@@ -26,19 +25,15 @@ control Arrival(in policy_input_t seen, inout policy_verdict_t verdict) {
     apply {
         parameters.apply();
         delay_ns.read(now_delay, 0); last_delay_ns.read(old, 0); base_prob.read(prob, 0);
-        timer.apply(seen.now_ns, t_update, (bit<1>)(seen.depth_packets == 0), begins, is_due, was_empty);
-        if (was_empty == 1) { now_delay = 0; }
-        if (begins == 1) {
-            prob = 0;
-            old = 0;
-        } else if (is_due == 1) {
-            pi.apply(now_delay, old, target, alpha, beta, up, down);
+        timer.apply(seen.now_ns, t_update, updates);
+        if (updates != 0) {
+            pi.apply(updates, now_delay, old, target, alpha, beta, up, down);
             prob = (prob + up) |-| down;
             if (prob > 0xffffffff) { prob = 0xffffffff; }
             old = now_delay;
+            base_prob.write(0, prob);
+            last_delay_ns.write(0, old);
         }
-        base_prob.write(0, prob);
-        last_delay_ns.write(0, old);
         random(dice, 0, 0xffffffff);
         random(other, 0, 0xffffffff);
         if (seen.ecn & mask != 0) {
@@ -51,8 +46,11 @@ control Arrival(in policy_input_t seen, inout policy_verdict_t verdict) {
 }
 
 control Departure(in policy_input_t seen, inout policy_verdict_t verdict) {
+    bit<48> delay;
     apply {
-        delay_ns.write(0, seen.wait_ns);
-        if (seen.wait_ns > 0x7fffffff) { delay_ns.write(0, 0x7fffffff); }
+        delay = seen.wait_ns;
+        if (delay > 0x7fffffff) { delay = 0x7fffffff; }
+        if (seen.depth_packets == 0) { delay = 0; }
+        delay_ns.write(0, delay);
     }
 }

@@ -2,25 +2,26 @@
  * PIE (RFC 8033): drops arrivals with a probability that a controller of the delay updates. ECN-capable packets are marked
  * while the probability is at most 10 % (section 5.1). The postcard's value is the probability, times 2^32. Of one port.
  *
- * No timer: see laws/pi.p4; updates are made at arrivals. While packets come more often than T_UPDATE, an update is late
- * by less than the time between two packets; after a shorter idle time the probability decays with the packets, not before.
- * The delay is that of the packet that left last (section 4.2 allows timestamps), 0 if the queue is empty. Probabilities
+ * No timer: see laws/pi.p4; updates are made at arrivals. Of those that are due a packet makes a quarter, at least one, with
+ * the factors that hold for the probability then. So packets that come more often than T_UPDATE make each as a timer would.
+ * The delay is that of the packet that left last (section 4.2 allows timestamps), 0 if it left none behind. Probabilities
  * have 32 bits behind the point; limits of 0.000001, 0.00001, ... are rounded to such fractions.
  */
 #include "laws/pi.p4"
 
-register<bit<48>>(1) delay_ns;          // of the last packet that left; written at departure
+register<bit<48>>(1) delay_ns;          // of the packet that left last, 0 if it left none behind; written at departure
 register<bit<48>>(1) last_delay_ns;     // qdelay_old
 register<bit<64>>(1) drop_prob;         // times 2^32
 register<bit<64>>(1) accu_prob;         // section 5.4, likewise
 register<bit<48>>(1) burst_ns;          // burst_allowance
+register<bit<8>>(1) due_updates;
 
 control Arrival(in policy_input_t seen, inout policy_verdict_t verdict) {
     Pi() pi;
     Timer() timer;
     bit<32> ref; bit<48> t_update; bit<48> max_burst; bit<32> mean; bit<32> alpha; bit<32> beta; bit<64> up; bit<64> down;
     bit<48> now_delay; bit<48> old; bit<64> prob; bit<64> accu; bit<48> burst; bit<32> dice; bit<8> scale;
-    bit<1> begins; bit<1> is_due; bit<1> was_empty;
+    bit<8> updates; bit<8> due; bit<64> many;
     action set(bit<32> qdelay_ref_ns, bit<48> t_update_ns, bit<48> max_burst_ns, bit<32> mean_pktsize_bytes,
                bit<32> alpha_mhz, bit<32> beta_mhz) {
         ref = qdelay_ref_ns; t_update = t_update_ns; max_burst = max_burst_ns; mean = mean_pktsize_bytes;
@@ -31,15 +32,14 @@ control Arrival(in policy_input_t seen, inout policy_verdict_t verdict) {
         parameters.apply();
         delay_ns.read(now_delay, 0); last_delay_ns.read(old, 0); drop_prob.read(prob, 0); accu_prob.read(accu, 0);
         burst_ns.read(burst, 0);
-        timer.apply(seen.now_ns, t_update, (bit<1>)(seen.depth_packets == 0), begins, is_due, was_empty);
-        if (was_empty == 1) { now_delay = 0; }
-        if (begins == 1) {
-            prob = 0;
-            accu = 0;
-            burst = max_burst;
-            old = 0;
-        } else if (is_due == 1) {
-            pi.apply(now_delay, old, ref, alpha, beta, up, down);
+        timer.apply(seen.now_ns, t_update, updates);
+        due_updates.read(due, 0);
+        due = due |+| updates;
+        if (due != 0) {
+            updates = (due >> 2) + (bit<8>)(bit<1>)(due & 3 != 0);
+            due_updates.write(0, due - updates);
+            many = (bit<64>)updates;
+            pi.apply(updates, now_delay, old, ref, alpha, beta, up, down);
             if (prob < 4295) { scale = 11; }                    // 0.000001
             else if (prob < 42950) { scale = 9; }
             else if (prob < 429497) { scale = 7; }
@@ -48,20 +48,20 @@ control Arrival(in policy_input_t seen, inout policy_verdict_t verdict) {
             else if (prob < 429496730) { scale = 1; }
             else { scale = 0; }
             up = up >> scale;
-            if (prob >= 429496730 && up > 85899346) { up = 85899346; }         // at most 2 % from 10 % on (section 5.5)
+            if (prob >= 429496730 && up > many * 85899346) { up = many * 85899346; }    // 2 % from 10 % on (section 5.5)
             prob = (prob + up) |-| (down >> scale);
             if (prob > 0xffffffff) { prob = 0xffffffff; }
-            if (now_delay == 0 && old == 0) { prob = prob - (prob >> 6) - (prob >> 8); }        // times 0.98
+            if (now_delay == 0 && old == 0) { prob = prob |-| ((prob * many * 5) >> 8); }       // times 0.98
             if (prob == 0 && now_delay < (bit<48>)ref >> 1 && old < (bit<48>)ref >> 1) {
                 burst = max_burst;
             } else {
-                burst = burst |-| t_update;
+                burst = burst |-| ((bit<48>)updates * t_update);
             }
             old = now_delay;
+            drop_prob.write(0, prob);
+            last_delay_ns.write(0, old);
+            burst_ns.write(0, burst);
         }
-        drop_prob.write(0, prob);
-        last_delay_ns.write(0, old);
-        burst_ns.write(0, burst);
         random(dice, 0, 0xffffffff);
         if (burst == 0 && (old >= (bit<48>)ref >> 1 || prob >= 858993459) && seen.depth_bytes > mean << 1) {
             accu = accu + prob;
@@ -77,8 +77,11 @@ control Arrival(in policy_input_t seen, inout policy_verdict_t verdict) {
 }
 
 control Departure(in policy_input_t seen, inout policy_verdict_t verdict) {
+    bit<48> delay;
     apply {
-        delay_ns.write(0, seen.wait_ns);
-        if (seen.wait_ns > 0x7fffffff) { delay_ns.write(0, 0x7fffffff); }
+        delay = seen.wait_ns;
+        if (delay > 0x7fffffff) { delay = 0x7fffffff; }
+        if (seen.depth_packets == 0) { delay = 0; }
+        delay_ns.write(0, delay);
     }
 }
