@@ -54,9 +54,10 @@ control Departure(in policy_input_t seen, inout policy_verdict_t verdict) {
         left = left + 1;
         left_packets.write((bit<32>)verdict.queue, left);
         wait = seen.wait_ns;
+        if (wait > seen.sojourn_ns) { wait = 0; }               // the clock has wrapped while the link was idle
+        now_ns = seen.now_ns - seen.sojourn_ns + wait;
         if (wait > 0x7fffffff) { wait = 0x7fffffff; }
         if (verdict.queue == 0) { delay = wait; }
-        now_ns = seen.now_ns - seen.sojourn_ns + seen.wait_ns;
         timer.apply(now_ns, t_update, updates);
         if (updates != 0) {
             pi.apply(updates, delay, old, target, alpha, beta, up, down);

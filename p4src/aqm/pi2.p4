@@ -49,6 +49,7 @@ control Departure(in policy_input_t seen, inout policy_verdict_t verdict) {
     bit<48> delay;
     apply {
         delay = seen.wait_ns;
+        if (delay > seen.sojourn_ns) { delay = 0; }             // the clock has wrapped while the link was idle
         if (delay > 0x7fffffff) { delay = 0x7fffffff; }
         if (seen.depth_packets == 0) { delay = 0; }
         delay_ns.write(0, delay);

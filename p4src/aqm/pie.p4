@@ -2,8 +2,8 @@
  * PIE (RFC 8033): drops arrivals with a probability that a controller of the delay updates. ECN-capable packets are marked
  * while the probability is at most 10 % (section 5.1). The postcard's value is the probability, times 2^32. Of one port.
  *
- * No timer: see laws/pi.p4; updates are made at arrivals. Of those that are due a packet makes a quarter, at least one, with
- * the factors that hold for the probability then. So packets that come more often than T_UPDATE make each as a timer would.
+ * No timer: see laws/pi.p4; updates are made at arrivals. The law is not linear: of several updates in an idle time, half
+ * of the decay comes before the law's step and half behind it, as (1 - 330/65536)^2 each (to the fourth, 0.98).
  * The delay is that of the packet that left last (section 4.2 allows timestamps), 0 if it left none behind. Probabilities
  * have 32 bits behind the point; limits of 0.000001, 0.00001, ... are rounded to such fractions.
  */
@@ -14,14 +14,13 @@ register<bit<48>>(1) last_delay_ns;     // qdelay_old
 register<bit<64>>(1) drop_prob;         // times 2^32
 register<bit<64>>(1) accu_prob;         // section 5.4, likewise
 register<bit<48>>(1) burst_ns;          // burst_allowance
-register<bit<8>>(1) due_updates;
 
 control Arrival(in policy_input_t seen, inout policy_verdict_t verdict) {
     Pi() pi;
     Timer() timer;
     bit<32> ref; bit<48> t_update; bit<48> max_burst; bit<32> mean; bit<32> alpha; bit<32> beta; bit<64> up; bit<64> down;
     bit<48> now_delay; bit<48> old; bit<64> prob; bit<64> accu; bit<48> burst; bit<32> dice; bit<8> scale;
-    bit<8> updates; bit<8> due; bit<64> many;
+    bit<8> updates; bit<64> many; bit<64> idle;
     action set(bit<32> qdelay_ref_ns, bit<48> t_update_ns, bit<48> max_burst_ns, bit<32> mean_pktsize_bytes,
                bit<32> alpha_mhz, bit<32> beta_mhz) {
         ref = qdelay_ref_ns; t_update = t_update_ns; max_burst = max_burst_ns; mean = mean_pktsize_bytes;
@@ -33,12 +32,13 @@ control Arrival(in policy_input_t seen, inout policy_verdict_t verdict) {
         delay_ns.read(now_delay, 0); last_delay_ns.read(old, 0); drop_prob.read(prob, 0); accu_prob.read(accu, 0);
         burst_ns.read(burst, 0);
         timer.apply(seen.now_ns, t_update, updates);
-        due_updates.read(due, 0);
-        due = due |+| updates;
-        if (due != 0) {
-            updates = (due >> 2) + (bit<8>)(bit<1>)(due & 3 != 0);
-            due_updates.write(0, due - updates);
+        if (updates != 0) {
             many = (bit<64>)updates;
+            idle = 0;                                           // updates that find both delays 0
+            if (now_delay == 0) { idle = many - (bit<64>)(bit<1>)(old != 0); }
+            idle = idle * 330;
+            prob = prob |-| ((prob * idle) >> 16);
+            prob = prob |-| ((prob * idle) >> 16);
             pi.apply(updates, now_delay, old, ref, alpha, beta, up, down);
             if (prob < 4295) { scale = 11; }                    // 0.000001
             else if (prob < 42950) { scale = 9; }
@@ -51,8 +51,9 @@ control Arrival(in policy_input_t seen, inout policy_verdict_t verdict) {
             if (prob >= 429496730 && up > many * 85899346) { up = many * 85899346; }    // 2 % from 10 % on (section 5.5)
             prob = (prob + up) |-| (down >> scale);
             if (prob > 0xffffffff) { prob = 0xffffffff; }
-            if (now_delay == 0 && old == 0) { prob = prob |-| ((prob * many * 5) >> 8); }       // times 0.98
-            if (prob == 0 && now_delay < (bit<48>)ref >> 1 && old < (bit<48>)ref >> 1) {
+            prob = prob |-| ((prob * idle) >> 16);
+            prob = prob |-| ((prob * idle) >> 16);
+            if (prob == 0 && now_delay < (bit<48>)ref >> 1 && (old < (bit<48>)ref >> 1 || updates > 1)) {
                 burst = max_burst;
             } else {
                 burst = burst |-| ((bit<48>)updates * t_update);
@@ -80,6 +81,7 @@ control Departure(in policy_input_t seen, inout policy_verdict_t verdict) {
     bit<48> delay;
     apply {
         delay = seen.wait_ns;
+        if (delay > seen.sojourn_ns) { delay = 0; }             // the clock has wrapped while the link was idle
         if (delay > 0x7fffffff) { delay = 0x7fffffff; }
         if (seen.depth_packets == 0) { delay = 0; }
         delay_ns.write(0, delay);

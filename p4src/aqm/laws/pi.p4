@@ -6,8 +6,8 @@
  * product times 2^32 / 10^12 is their share of 2^32 (1152922 / 2^28, exact to 4e-7). A sum below 0 is in `down`.
  *
  * Timer stands for the RFCs' periodic timer, which v1model lacks: a packet makes all updates that fell due before it, at
- * most 255. They have one delay, that of the packet that left last, or 0 if it left nothing behind. So all but the first
- * add alpha * (delay - target) only, which is a multiplication, and an idle time counts as it does with a timer.
+ * most 255, as one step. They have one delay: that of the packet that left last (of DualPI2: that leaves now), 0 if it left
+ * nothing behind. So all but the first add alpha * (delay - target) only, which is a multiplication.
  */
 #ifndef AQM_PI_P4
 #define AQM_PI_P4
@@ -32,9 +32,9 @@ control Timer(in bit<48> now_ns, in bit<48> t_update_ns, out bit<8> updates) {
     bit<48> since;
     apply {
         updated_ns.read(since, 0);
-        since = now_ns - since;                             // right when the clock has wrapped, too
+        since = now_ns - since;                             // modulo 2^48: right when the clock has wrapped, too
         updates = 0;
-        if (since >= t_update_ns) {
+        if (since >= t_update_ns && since < 0xffff00000000) {   // beyond: now is before the last update
             if (since >= t_update_ns << 8) { updates = 255; since = 0; }
             if (since >= t_update_ns << 7) { updates = updates + 128; since = since - (t_update_ns << 7); }
             if (since >= t_update_ns << 6) { updates = updates + 64; since = since - (t_update_ns << 6); }
