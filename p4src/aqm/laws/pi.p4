@@ -6,8 +6,8 @@
  * product times 2^32 / 10^12 is their share of 2^32 (1152922 / 2^28, exact to 4e-7). A sum below 0 is in `down`.
  *
  * Timer stands for the RFCs' periodic timer, which v1model lacks: a packet makes all updates that fell due before it, at
- * most 255, as one step. They have one delay: that of the packet that left last (of DualPI2: that leaves now), 0 if it left
- * nothing behind. So all but the first add alpha * (delay - target) only, which is a multiplication.
+ * most 255, as one step. They have one delay: that of the packet that left last, 0 if it left nothing behind (of DualPI2,
+ * if a packet of C leaves: its own). So all but the first add alpha * (delay - target) only, which is a multiplication.
  */
 #ifndef AQM_PI_P4
 #define AQM_PI_P4
