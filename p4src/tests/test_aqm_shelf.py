@@ -254,7 +254,8 @@ def test_controller__goes_on_when_the_clock_wraps(name: str, ecn: int) -> None:
         cards.sort(key=lambda card: (card.enqueue_switch_ns - first_ns) % 2**48)
         found.append([card.threshold / 2**32 for card in cards])
     assert max(found[0][-20_000:]) > 0.07
-    assert found[1] == pytest.approx(found[0], abs=0.15)
+    assert len({*found[1]}) == pytest.approx(len({*found[0]}), abs=3), "as many updates"
+    assert found[1] == pytest.approx(found[0], abs=0.05 if name == "pie" else 0.15)
     assert found[1][-20_000:] == pytest.approx(found[0][-20_000:], abs=0.05 if name == "pie" else 0.02)
 
 
