@@ -31,7 +31,7 @@ def test_open__reads_summary_spec_tables_and_figures(results: Path) -> None:
     for name in dir(run.plot):
         assert getattr(run.plot, name)()._repr_png_().startswith(b"\x89PNG"), name
     assert dict(matplotlib.rcParams) == style  # the notebook's
-    with pytest.raises(AttributeError, match="there are: .*queue_and_windows"):
+    with pytest.raises(AttributeError, match=r"there are: .*queue_and_windows"):
         run.plot.nothing  # noqa: B018
     with pytest.raises(bs.InputError, match="allowed: joined, postcards, tcp"):
         run.table("rows")
