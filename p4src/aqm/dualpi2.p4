@@ -13,7 +13,6 @@
 
 register<bit<32>>(2) came_packets;      // of each queue, modulo 2^32; written at arrival
 register<bit<32>>(2) left_packets;      // all others are written at departure
-register<bit<48>>(1) delay_ns;          // of C's packet that left last, 0 if it left none behind
 register<bit<48>>(1) last_delay_ns;     // at the last update
 register<bit<64>>(1) base_prob;         // p', times 2^32
 
@@ -37,7 +36,7 @@ control Departure(in policy_input_t seen, inout policy_verdict_t verdict) {
     Timer() timer;
     bit<32> target; bit<48> t_update; bit<32> alpha; bit<32> beta; bit<64> coupling; bit<64> most; bit<48> ramp_from;
     bit<48> ramp; bit<64> up; bit<64> down; bit<48> now_ns; bit<48> delay; bit<48> old; bit<64> prob;
-    bit<32> came; bit<32> left; bit<32> dice; bit<32> other; bit<1> squared; bit<1> native; bit<48> wait; bit<8> updates;
+    bit<32> came; bit<32> left; bit<32> dice; bit<32> other; bit<1> squared; bit<1> native; bit<48> wait; bit<16> updates;
     action set(bit<32> target_ns, bit<48> t_update_ns, bit<32> alpha_mhz, bit<32> beta_mhz, bit<8> k, bit<32> p_max,
                bit<48> min_th_ns, bit<32> range_ns) {
         target = target_ns; t_update = t_update_ns; alpha = alpha_mhz; beta = beta_mhz; coupling = (bit<64>)k;
@@ -54,7 +53,6 @@ control Departure(in policy_input_t seen, inout policy_verdict_t verdict) {
         left = left + 1;
         left_packets.write((bit<32>)verdict.queue, left);
         wait = seen.wait_ns;
-        if (wait > seen.sojourn_ns) { wait = 0; }               // the clock has wrapped while the link was idle
         now_ns = seen.now_ns - seen.sojourn_ns + wait;
         if (wait > 0x7fffffff) { wait = 0x7fffffff; }
         if (verdict.queue == 0) { delay = wait; }

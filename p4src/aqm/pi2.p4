@@ -8,7 +8,6 @@
  */
 #include "laws/pi.p4"
 
-register<bit<48>>(1) delay_ns;          // of the packet that left last, 0 if it left none behind; written at departure
 register<bit<48>>(1) last_delay_ns;
 register<bit<64>>(1) base_prob;         // p', times 2^32
 
@@ -16,7 +15,7 @@ control Arrival(in policy_input_t seen, inout policy_verdict_t verdict) {
     Pi() pi;
     Timer() timer;
     bit<32> target; bit<48> t_update; bit<32> alpha; bit<32> beta; bit<64> coupling; bit<2> mask; bit<64> up; bit<64> down;
-    bit<48> now_delay; bit<48> old; bit<64> prob; bit<8> updates; bit<32> dice; bit<32> other;
+    bit<48> now_delay; bit<48> old; bit<64> prob; bit<16> updates; bit<32> dice; bit<32> other;
     action set(bit<32> target_ns, bit<48> t_update_ns, bit<32> alpha_mhz, bit<32> beta_mhz, bit<8> k, bit<2> ecn_mask) {
         target = target_ns; t_update = t_update_ns; alpha = alpha_mhz; beta = beta_mhz; coupling = (bit<64>)k;
         mask = ecn_mask;
@@ -46,12 +45,6 @@ control Arrival(in policy_input_t seen, inout policy_verdict_t verdict) {
 }
 
 control Departure(in policy_input_t seen, inout policy_verdict_t verdict) {
-    bit<48> delay;
-    apply {
-        delay = seen.wait_ns;
-        if (delay > seen.sojourn_ns) { delay = 0; }             // the clock has wrapped while the link was idle
-        if (delay > 0x7fffffff) { delay = 0x7fffffff; }
-        if (seen.depth_packets == 0) { delay = 0; }
-        delay_ns.write(0, delay);
-    }
+    Delay() delay;
+    apply { delay.apply(seen); }
 }

@@ -9,7 +9,6 @@
  */
 #include "laws/pi.p4"
 
-register<bit<48>>(1) delay_ns;          // of the packet that left last, 0 if it left none behind; written at departure
 register<bit<48>>(1) last_delay_ns;     // qdelay_old
 register<bit<64>>(1) drop_prob;         // times 2^32
 register<bit<64>>(1) accu_prob;         // section 5.4, likewise
@@ -20,7 +19,7 @@ control Arrival(in policy_input_t seen, inout policy_verdict_t verdict) {
     Timer() timer;
     bit<32> ref; bit<48> t_update; bit<48> max_burst; bit<32> mean; bit<32> alpha; bit<32> beta; bit<64> up; bit<64> down;
     bit<48> now_delay; bit<48> old; bit<64> prob; bit<64> accu; bit<48> burst; bit<32> dice; bit<8> scale;
-    bit<8> updates; bit<64> many; bit<64> idle;
+    bit<16> updates; bit<64> many; bit<64> idle;
     action set(bit<32> qdelay_ref_ns, bit<48> t_update_ns, bit<48> max_burst_ns, bit<32> mean_pktsize_bytes,
                bit<32> alpha_mhz, bit<32> beta_mhz) {
         ref = qdelay_ref_ns; t_update = t_update_ns; max_burst = max_burst_ns; mean = mean_pktsize_bytes;
@@ -78,12 +77,6 @@ control Arrival(in policy_input_t seen, inout policy_verdict_t verdict) {
 }
 
 control Departure(in policy_input_t seen, inout policy_verdict_t verdict) {
-    bit<48> delay;
-    apply {
-        delay = seen.wait_ns;
-        if (delay > seen.sojourn_ns) { delay = 0; }             // the clock has wrapped while the link was idle
-        if (delay > 0x7fffffff) { delay = 0x7fffffff; }
-        if (seen.depth_packets == 0) { delay = 0; }
-        delay_ns.write(0, delay);
-    }
+    Delay() delay;
+    apply { delay.apply(seen); }
 }

@@ -113,6 +113,15 @@ def test_codel__drops_as_rfc_8289_says() -> None:
     assert max(abs(ours - theirs) for ours, theirs in zip(found, wanted, strict=True)) <= 1
 
 
+def test_codel__goes_on_when_the_clock_wraps() -> None:
+    found = []
+    for first_ns in (FIRST_NS, 2**48 - 300 * MS):
+        cards = standing(switch_with("codel"), 0, (), first_ns)
+        found.append(sorted((card.enqueue_switch_ns - first_ns) % 2**48 for card in cards if card.has("DROPPED")))
+    assert found[0] == found[1]
+    assert len(found[0]) > 10
+
+
 def test_codel__marks_instead_unless_ecn_is_0() -> None:
     for ecn, flag in ((1, "CE_MARKED"), (0, "DROPPED")):
         cards = overload(switch_with("codel", ecn=ecn), 12_000, PACKET_NS * 9 // 10, ecn=2)
@@ -223,6 +232,14 @@ def test_controller__has_a_timers_probability_in_use_and_after_pauses(
     assert max(value for _, value, _ in values) > 0.07
 
 
+def test_pi2__loses_all_of_its_probability_in_a_long_pause() -> None:
+    cards = overload(switch_with("pi2"), 80_000, PACKET_NS // 2, ecn=0, pauses_ns=(6000 * MS,))
+    values = by_timer("pi2", cards, LAWS["pi2"])
+    before, first = next(pair for pair in itertools.pairwise(values) if pair[1][0] > pair[0][0] + 5000 * MS)
+    assert before[1] > 0.65
+    assert first[1] == first[2] == 0
+
+
 @pytest.mark.parametrize("pause_ms", [60, 300, 600, 1300])
 def test_pie__decays_in_a_pause_as_with_a_timer_to_0_05(pause_ms: int) -> None:
     cards = overload(switch_with("pie"), 40_000, PACKET_NS * 17 // 20, ecn=0, pauses_ns=(pause_ms * MS,))
@@ -245,7 +262,6 @@ def test_controller__keeps_up_where_packets_are_further_apart_than_updates(name:
 
 @CONTROLLERS
 def test_controller__goes_on_when_the_clock_wraps(name: str, ecn: int) -> None:
-    """Packets that wait then count as if they had not, so some updates have the delay 0."""
     period_ns, found = LAWS[name][3], []
     for first_ns in (FIRST_NS, (2**48 - 500 * MS) // period_ns * period_ns + FIRST_NS % period_ns):
         switch = switch_with(name)
@@ -254,9 +270,7 @@ def test_controller__goes_on_when_the_clock_wraps(name: str, ecn: int) -> None:
         cards.sort(key=lambda card: (card.enqueue_switch_ns - first_ns) % 2**48)
         found.append([card.threshold / 2**32 for card in cards])
     assert max(found[0][-20_000:]) > 0.07
-    assert len({*found[1]}) == pytest.approx(len({*found[0]}), abs=3), "as many updates"
-    assert found[1] == pytest.approx(found[0], abs=0.05 if name == "pie" else 0.15)
-    assert found[1][-20_000:] == pytest.approx(found[0][-20_000:], abs=0.05 if name == "pie" else 0.02)
+    assert found[1] == found[0]
 
 
 @CONTROLLERS

@@ -70,7 +70,8 @@ control ReadWait(in bit<9> port, in bit<48> now_ns, in bit<48> arrival_ns, out b
         last_departure_ns.read(free_ns, (bit<32>)port);
         wait_ns = now_ns - arrival_ns;
         if (filled == 1) {
-            wait_ns = free_ns |-| arrival_ns;
+            free_ns = free_ns - arrival_ns;     // modulo 2^48: above the sojourn if the link was free before the arrival
+            wait_ns = free_ns <= wait_ns ? free_ns : 0;
         }
     }
 }

@@ -6,6 +6,7 @@
  * Departures from the RFC: 1/sqrt(count), with 32 bits behind the point, is four steps of Newton's method at each change of
  * count (Linux: one): exact to 0.3 % while count grows by ones; too small by 15 % if dropping begins again with 5 after
  * 100, by 53 % with 10 after 1000. The queue behind the packet is that at the end of its transmission.
+ * Times are compared modulo 2^48: the clock wraps every 78 hours.
  */
 #ifndef AQM_CODEL_P4
 #define AQM_CODEL_P4
@@ -45,7 +46,7 @@ control Codel(in bit<32> at, in bit<48> start_ns, in bit<48> wait_ns, in bit<32>
             above = 0;
         } else if (above == 0) {
             above = start_ns + (bit<48>)interval_ns;
-        } else if (start_ns >= above) {
+        } else if (start_ns - above < 48w1 << 47) {
             ok = 1;
         }
         law = (bit<48>)(((bit<64>)interval_ns * (bit<64>)inverse) >> 32);
@@ -54,7 +55,7 @@ control Codel(in bit<32> at, in bit<48> start_ns, in bit<48> wait_ns, in bit<32>
         } else if (dropping == 1) {
             if (goes_on == 1) { next = next + law; }
             goes_on = 0;
-            if (start_ns >= next) {
+            if (start_ns - next < 48w1 << 47) {
                 hit = 1;
                 count = count + 1;
                 newton.apply(count, inverse);
@@ -67,7 +68,7 @@ control Codel(in bit<32> at, in bit<48> start_ns, in bit<48> wait_ns, in bit<32>
         } else if (ok == 1) {
             hit = 1;
             dropping = 1;
-            if (count > last + 1 && start_ns < next + ((bit<48>)interval_ns << 4)) {
+            if (count > last + 1 && start_ns - next - ((bit<48>)interval_ns << 4) >= 48w1 << 47) {
                 count = count - last;
                 newton.apply(count, inverse);
             } else {
