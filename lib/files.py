@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import json
 import os
 import shutil
 import stat
@@ -219,6 +220,17 @@ def write_text(path: Path | str, text: str, within: int | None = None) -> None:
     """Replaces a file atomically. Raises OSError."""
     with replacing(path, within) as file:
         file.write(text.encode())
+
+
+def as_json(content: Any) -> bytes:
+    return (json.dumps(content, indent=1) + "\n").encode()
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Writes a JSON file whole or not at all."""
+    data = as_json(content)
+    with replacing(path) as file:
+        file.write(data)
 
 
 @contextlib.contextmanager

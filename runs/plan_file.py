@@ -15,10 +15,10 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
-from lib import regular
+from lib import files, regular
 from model.experiment import Experiment
 from model.record import Record, problems
-from runs import record, results
+from runs import record
 from runs.names import PLAN
 
 REMEDY = "run the sweep again to write it anew"
@@ -65,7 +65,7 @@ def write(directory: Path, plan: Plan) -> None:
     """Replaces the plan. Raises OSError."""
     texts: dict[str, str] = {}
     content = {"format_version": plan.format_version, **_without_texts(plan.dump(), texts)}
-    results.write_json(directory / PLAN, record.signed(content | ({"texts": texts} if texts else {})))
+    files.write_json(directory / PLAN, record.signed(content | ({"texts": texts} if texts else {})))
 
 
 def read(directory: Path) -> Plan:

@@ -17,7 +17,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
-import json
 import os
 import shlex
 import time
@@ -118,9 +117,10 @@ def record(repetition: Path, world: dict[str, Any]) -> None:
     """
     of_sweep = repetition.parent.parent.name == SWEEP_RUNS
     place = PurePath(*repetition.parts[-4 if of_sweep else -2 :])
-    data = _json(world | {digests.MARK: True, PLACE: str(place)})
+    data = files.as_json(world | {digests.MARK: True, PLACE: str(place)})
     digests.write_raw(repetition, {ENVIRONMENT: data})
-    _write(repetition / ENVIRONMENT, data)
+    with files.replacing(repetition / ENVIRONMENT) as file:
+        file.write(data)
 
 
 def replay_command(directory: Path) -> str:
@@ -197,17 +197,3 @@ def point_latest(results: Path, run: Path) -> None:
         owner.give(results / LATEST)
     except OSError as error:  # a sticky directory, and the link is another user's
         complain(f"note: {results / LATEST} does not lead to this run: {one_line(error)}")
-
-
-def write_json(path: Path, content: Any) -> None:
-    """Writes a JSON file whole or not at all."""
-    _write(path, _json(content))
-
-
-def _json(content: Any) -> bytes:
-    return (json.dumps(content, indent=1) + "\n").encode()
-
-
-def _write(path: Path, data: bytes) -> None:
-    with files.replacing(path) as file:
-        file.write(data)

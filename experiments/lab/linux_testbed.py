@@ -23,7 +23,7 @@ from experiments.plan.configure import IN_THE_LAB, POSTCARD_PORT, Attached, Swit
 from experiments.plan.repetition_plan import RunPlan
 from experiments.plan.switches import Switches
 from experiments.spec.topology import COLLECTOR, LINE, RECEIVER, SENDER
-from runs import results
+from lib import files
 
 
 class LinuxTestbedLab(InventoryLab):
@@ -47,7 +47,7 @@ class LinuxTestbedLab(InventoryLab):
             play(*QUIET, run_groups="receivers")  # before counting: connections that close still send packets
             repetition.wait_until_idle(switches, plan.durations.round_trip_ns)
             state = switches.state(plan.settings.parameter_tables)
-            results.write_json(directory / "switch.json", state | {"before": before})
+            files.write_json(directory / "switch.json", state | {"before": before})
             return {"program": switches.about(), **programs, **hosts.describe()}
 
 

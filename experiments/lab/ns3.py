@@ -27,7 +27,7 @@ from experiments.spec.topology import RECEIVER, SENDER
 from hosts.traffic import epoll_flows
 from hosts.traffic.plan import LongFlowsPlan, parse
 from hosts.tune.tcp_options import LINUX
-from lib import syscalls
+from lib import files, syscalls
 from lib.errors import RunError
 from model.experiment import Experiment
 from runs import results
@@ -69,7 +69,7 @@ class Ns3Lab(ParallelLab):
         wall_s = time.monotonic() - begin_s
         outcome = json.loads((directory / "simulator.json").read_text())
         for name, content in documents(self.spec, plan, flows, outcome).items():
-            results.write_json(directory / f"{name}.json", content)
+            files.write_json(directory / f"{name}.json", content)
         results.record(directory, world(plan, outcome, wall_s))
 
 

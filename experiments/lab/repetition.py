@@ -27,9 +27,8 @@ from experiments.spec.topology import RECEIVER, SENDER
 from experiments.spec.traffic import PlannedProgram, command, start_all
 from hosts import daemon
 from hosts.traffic import idle_rtt, user_program
-from lib import syscalls
+from lib import files, syscalls
 from lib.errors import InputError, RunError
-from runs import results
 from runs.names import RATE_DIRECTORY, SPEC_FILE
 
 # The order in which daemons are stopped. If nothing failed, the switches have been drained before and stop_sinks has
@@ -110,7 +109,7 @@ def _run(plan: RunPlan, directory: Path, kernel: Kernel) -> None:
                     if switches.line:
                         world["frames_passed"]["after"] = interface_losses.passed(namespaces)
                     state = switches.state(plan.settings.parameter_tables)
-                    results.write_json(directory / "switch.json", state | {"before": before})
+                    files.write_json(directory / "switch.json", state | {"before": before})
             with timed(phases, "stop"):
                 stop()
         except SwitchError as error:
@@ -185,7 +184,7 @@ def measure_idle_rtt(directory: Path, hint: str = "see logs/") -> None:
         echoes = idle_rtt.measure(topology.RECEIVER.ipv4, IDLE_RTT_SAMPLES, IDLE_RTT_INTERVAL_S, timeout_s=15)
     if not echoes:
         raise RunError(f"the receiver answers none of {IDLE_RTT_SAMPLES} echo requests through the switch: {hint}")
-    results.write_json(directory / "idle_rtt.json", idle_rtt.document(echoes, IDLE_RTT_SAMPLES))
+    files.write_json(directory / "idle_rtt.json", idle_rtt.document(echoes, IDLE_RTT_SAMPLES))
 
 
 def carry_traffic(

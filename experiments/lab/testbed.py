@@ -37,6 +37,7 @@ from experiments.setup.deploy import read_inventory
 from experiments.spec import disk
 from experiments.spec.topology import INTERFACE, LINE
 from hosts.lease import RUNTIME, Neighbour
+from lib import files
 from lib.errors import RunError
 from lib.units import Quantity, parse
 from model.experiment import Experiment
@@ -189,7 +190,7 @@ class TestbedLab(InventoryLab):
             play("traffic")
             play(*QUIET, run_groups="receivers")  # before counting: connections that close still send packets
             _wait_for_postcards(switch)
-            results.write_json(directory / "switch.json", _state(switch, port) | {"before": before})
+            files.write_json(directory / "switch.json", _state(switch, port) | {"before": before})
             return {"program": asdict(switch.program()), **hosts.describe()}
 
 

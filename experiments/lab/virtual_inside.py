@@ -26,9 +26,8 @@ from experiments.plan.repetition_plan import RunPlan
 from experiments.setup.steps import SetupStep, run_steps
 from experiments.spec import cc_parameters
 from hosts import aligned_start
-from lib import owner
+from lib import files, owner
 from lib.errors import RunError
-from runs import results
 from virtual import RUN_DIRECTORY, offers
 from virtual.messages import Speaker
 
@@ -61,7 +60,7 @@ def main(directory: Path) -> int:
     except Exception as error:
         traceback.print_exc()
         outcome = {"lines": [f"internal error: {type(error).__name__}: {error}"]}
-    results.write_json(directory / OUTCOME, outcome)
+    files.write_json(directory / OUTCOME, outcome)
     return 0 if "world" in outcome else 1
 
 

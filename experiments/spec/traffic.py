@@ -16,8 +16,8 @@ from experiments.machine import host
 from experiments.spec import topology
 from hosts.ending import ended_within
 from hosts.traffic.user_program import CLIENT
+from lib import files
 from lib.errors import RunError
-from runs import results
 
 MAX_FLOWS = 10_000
 FIRST_SERVER_PORT = 5201
@@ -67,7 +67,7 @@ class TrafficPlan:
 def command(module: str, plan: Mapping[str, Any], directory: Path, plan_name: str = "plan.json") -> list[str]:
     """Writes a plan of hosts/traffic to `directory`. Returns the command that carries the plan out."""
     plan_file = directory / plan_name
-    results.write_json(plan_file, dict(plan))
+    files.write_json(plan_file, dict(plan))
     return [sys.executable, "-m", f"hosts.traffic.{module}", str(plan_file), str(directory)]
 
 

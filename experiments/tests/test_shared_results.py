@@ -81,7 +81,7 @@ def run_in(directory: Path, name: str = "x") -> Path:
         run = results.create(directory, name, NOON_S)
     with results.running(run):
         repetition = results.create_repetition(run, 1)
-        results.write_json(repetition / "environment.json", {})
+        files.write_json(repetition / "environment.json", {})
         results.point_latest(directory, run)
     return run
 
@@ -112,7 +112,7 @@ def test_sweep__of_sudo_is_the_callers_and_takes_no_directory_of_another_user(sh
     files.make(own)
     os.close(files.open_regular(own / job.LOG, os.O_WRONLY | os.O_CREAT))
     results.create_repetition(own, 1)
-    results.write_json(shared / "sweep/plan.json", {})
+    files.write_json(shared / "sweep/plan.json", {})
     assert {uid(path) for path in (shared / "sweep").rglob("*")} == {USER}
     (shared / "theirs").mkdir()
     os.chown(shared / "theirs", 12345, 12345)
@@ -153,7 +153,7 @@ def test_files__that_are_replaced_never_write_through_a_link(shared: Path, tmp_p
         for planted in (f".{name}.{os.getpid()}", f".{name}.{os.getpid()}.0.part"):
             (shared / planted).symlink_to(target)
     run_table.write(shared)
-    results.write_json(shared / "x.json", {})
+    files.write_json(shared / "x.json", {})
     files.write_text(shared / "report.html", "page")
     results.point_latest(shared, run_in(shared, "y"))
     assert target.read_text() == "kept"

@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: MIT
-"""What a checkout without a built kernel knows of the algorithms of the kernel that it would build."""
+"""What a checkout without a built kernel knows of the algorithms of the kernel that it would build; and what a program
+in the virtual machine imports.
+"""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from bufferscope.__main__ import main
 from experiments.lab import virtual as virtual_lab
+from lib import places
 from virtual.kernel import choice, config
 
 
@@ -37,3 +42,9 @@ def test_probe__of_a_tree_of_the_users_reads_what_it_has(unbuilt: Path) -> None:
     assert virtual_lab.probe().congestion_controls == tuple(sorted({"cubic", "new", "reno", *config.OURS}))
     (unbuilt / choice.FILE).write_text(json.dumps({choice.SOURCE: str(unbuilt / "source.tar")}))
     assert virtual_lab.probe().congestion_controls is None
+
+
+def test_program_inside__needs_the_standard_library_alone() -> None:
+    """Each import costs a machine time: of pydantic, half a second."""
+    program = "import experiments.lab.virtual_inside, hosts.traffic.long_flows"
+    subprocess.run([sys.executable, "-S", "-c", program], cwd=places.CHECKOUT, check=True)

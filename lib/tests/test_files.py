@@ -29,3 +29,12 @@ def test_without_name__leaves_no_name(tmp_path: Path, monkeypatch: pytest.Monkey
         file.write(b"kept")
         file.seek(0)
         assert file.read() == b"kept"
+
+
+def test_write_json__leaves_the_old_file_if_the_new_one_fails(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    files.write_json(path, {"a": 1})
+    with pytest.raises(TypeError):
+        files.write_json(path, {"a": object()})
+    assert path.read_text() == '{\n "a": 1\n}\n'
+    assert list(tmp_path.iterdir()) == [path]

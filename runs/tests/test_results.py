@@ -121,15 +121,6 @@ def test_locked__makes_a_second_command_wait(tmp_path: Path) -> None:
         pass
 
 
-def test_write_json__leaves_the_old_file_if_the_new_one_fails(tmp_path: Path) -> None:
-    path = tmp_path / "x.json"
-    results.write_json(path, {"a": 1})
-    with pytest.raises(TypeError):
-        results.write_json(path, {"a": object()})
-    assert path.read_text() == '{\n "a": 1\n}\n'
-    assert list(tmp_path.iterdir()) == [path]
-
-
 def test_shortage__names_the_needed_space(tmp_path: Path) -> None:
     host = Host(("cubic",), netem=False)
     assert shortage(resolve({}, host), tmp_path) is None
