@@ -38,15 +38,19 @@ class Silence:
     def restart(self) -> None:
         """Call this when the machine prints."""
         self.since_s = self.looked_s = time.monotonic()
-        self.cpu_since_s = cpu_s(self.pid)
+        self.cpu_since_s: float | None = None  # read when it has said nothing for LOOK_S: that looks at all processes
 
     def too_long(self) -> str | None:
         """The reason to stop waiting for the machine; None: wait on."""
         now_s = time.monotonic()
         silent_s = now_s - self.since_s
-        if silent_s < HANG_S or now_s - self.looked_s < min(LOOK_S, HANG_S):
+        is_due = self.cpu_since_s is None or silent_s >= HANG_S
+        if not is_due or now_s - self.looked_s < min(LOOK_S, HANG_S):
             return None
         self.looked_s = now_s
+        if self.cpu_since_s is None:
+            self.cpu_since_s = cpu_s(self.pid)
+            return None
         computed_s = cpu_s(self.pid) - self.cpu_since_s
         silent = f"it has said nothing for {silent_s:.0f} s"
         if state(self.pid) in ("T", "t"):

@@ -81,7 +81,10 @@ def test_silence__of_one_that_was_stopped_says_so(quick: None) -> None:
 
 def test_silence__is_not_counted_while_others_have_the_processor(quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
     silence = Silence(os.getpid())
-    # It gets 0.1 s of processor time in 0.5 s or more.
-    monkeypatch.setattr(endings, "cpu_s", lambda pid: silence.cpu_since_s + 0.1)
-    time.sleep(0.5)
+    readings = iter([7.0, 7.1])
+    monkeypatch.setattr(endings, "cpu_s", lambda pid: next(readings))
+    time.sleep(0.1)
     assert silence.too_long() is None
+    time.sleep(0.5)  # it gets 0.1 s of processor time in 0.5 s or more
+    assert silence.too_long() is None
+    assert not [*readings]
