@@ -160,7 +160,7 @@ def asked(monkeypatch):
     """The sweeps that a command would run."""
     sweeps_asked: list[Sweep] = []
 
-    def run(sweep: Sweep, probe: object, options: object, say_page: bool) -> int:
+    def run(sweep: Sweep, probe: object, options: object, with_page: bool) -> int:
         sweeps_asked.append(sweep)
         return 0
 

@@ -221,7 +221,7 @@ def measure(before: Answer, directory: Path, budget_s: float) -> Measurement:
         f"seed, then {SEEDS} seeds of each of the two bounds of the answer, "
         f"{f'then {limits.text}' if limits else 'all on your link'}; Ctrl-C stops it, the same command resumes it."
     )
-    status = sweep_run.run(sweep, probe, options, say_page=False)
+    status = sweep_run.run(sweep, probe, options, with_page=False)
     if status >= 128:
         raise Interrupted(status - 128)
     table = directory / sweep.name / SEARCHED

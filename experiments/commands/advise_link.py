@@ -132,7 +132,7 @@ def _utilizations(
         base=dict(base(link)), points=tuple({"buf": f"{packets}p"} for packets in buffers), search=None,
         file="MEASURE=1",
     )  # fmt: skip
-    status = sweep_run.run(sweep, probe, sweep_run.Options(results), say_page=False)
+    status = sweep_run.run(sweep, probe, sweep_run.Options(results), with_page=False)
     if status >= 128:
         raise Interrupted(status - 128)
     return {packets: _stored(results, name, packets) for packets in buffers}

@@ -267,7 +267,7 @@ def measure(asked: Asked, probe: Callable[[str], host.Host] | None = None) -> in
                 continue
             say(f"repetition {min(repetitions, sweep.most_reps)} of {sweep.most_reps}: {sweep.about}")
             try:
-                status = run.run(sweep.limited(repetitions), probe, asked.options, say_page=False)
+                status = run.run(sweep.limited(repetitions), probe, asked.options, with_page=False)
             except RunError as error:
                 refused[sweep.name] = error.lines
                 continue
@@ -322,7 +322,7 @@ def draw(asked: Asked) -> int:
         complain(f"{name}: {counted(number, 'point')} without a result")
     if left_out:
         complain(f"{counted(len(left_out), 'run')} left out, not valid or without needed data; the figures list them")
-    sweeps = [results / name for name in sorted({label.split("/")[0] for label in used})]
+    sweeps = [results / name for name in sorted({label.split("/")[0] for label in used | left_out})]
     # Imported runs have no sweep, published runs no directory.
     own = [sweep for sweep in sweeps if any(run_table.repetitions(sweep))]
     if pages := [path for sweep in own if (path := run.page(sweep, [paper]))]:

@@ -77,8 +77,10 @@ class Engine(NamedTuple):
     missing: Callable[[], list[str]] = list
 
 
-def run(sweep: Sweep, probe: Callable[[str], Host], options: Options, say_page: bool = True) -> int:
-    """Runs the missing jobs of the sweep; returns the exit status. Raises SpecError, RunError."""
+def run(sweep: Sweep, probe: Callable[[str], Host], options: Options, with_page: bool = True) -> int:
+    """Runs the missing jobs of the sweep, and makes its report `with_page`. Returns the exit status. Raises SpecError,
+    RunError.
+    """
     jobs = planned(sweep, probe)
     check(options)
     _check(jobs.first)
@@ -100,8 +102,8 @@ def run(sweep: Sweep, probe: Callable[[str], Host], options: Options, say_page: 
             return 128 + interrupted.signal
     for line in jobs.lines(directory):
         say(line)
-    path = page(directory) if any(run_table.repetitions(directory)) else None  # none if all runs are published
-    if path and say_page:
+    # If all runs are published, there is no directory.
+    if with_page and any(run_table.repetitions(directory)) and (path := page(directory)):
         say(f"{directory.name}: report -> {path}")
     status = conclude(asked, directory, options.published)
     return max(_expected(sweep, asked, directory, options.expecting), status) if status != NOTHING else status

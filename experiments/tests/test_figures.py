@@ -78,8 +78,8 @@ class Sweeps:
         self.asked: list[tuple[str, int]] = []
         self.status, self.refuses = status, refuses
 
-    def __call__(self, sweep: Sweep, probe: object, options: run.Options, say_page: bool = True) -> int:
-        assert not say_page  # one line at the end names all reports
+    def __call__(self, sweep: Sweep, probe: object, options: run.Options, with_page: bool = True) -> int:
+        assert not with_page  # the reports follow the last round
         self.asked.append((sweep.name.removeprefix("spang2021-"), sweep.reps))
         if sweep.name.endswith(self.refuses):
             raise RunError("the disk is too small")
