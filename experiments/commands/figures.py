@@ -231,10 +231,8 @@ def _in_common(sweep: spec.Sweep) -> SweepConditions:
     )
 
 
-def sweeps_to_run(asked: Asked, probe: Callable[[str], host.Host]) -> list[spec.Sweep]:
-    """The sweeps of the figures, searches last, without points for which the kernel lacks an optional congestion
-    control. Raises SpecError.
-    """
+def sweeps_asked_for(asked: Asked) -> list[spec.Sweep]:
+    """The sweeps of the figures, in the version that is asked for. Raises SpecError."""
     paper = asked.the_paper
     figures, words = (paper.comparing_clocks, {"clock": "real"}) if asked.clock == "real" else (asked.chosen, {})
     stems = sweeps_of(figures)
@@ -242,9 +240,15 @@ def sweeps_to_run(asked: Asked, probe: Callable[[str], host.Host]) -> list[spec.
         words, stems = {"mode": asked.mode}, _that_can_change(paper, stems, "mode")
     if asked.switch:
         words, stems = {"switch": "ns3"}, _for_ns3(paper, stems)
-    by_stem = read_sweeps(paper, stems, words, asked.smoke)
+    return list(read_sweeps(paper, stems, words, asked.smoke).values())
+
+
+def sweeps_to_run(asked: Asked, probe: Callable[[str], host.Host]) -> list[spec.Sweep]:
+    """The sweeps of the figures, searches last, without points for which the kernel lacks an optional congestion
+    control. Raises SpecError.
+    """
     most = asked.reps or MOST_REPS
-    sweeps = [plan.offered(sweep.limited(most), probe) for sweep in by_stem.values()]
+    sweeps = [plan.offered(sweep.limited(most), probe) for sweep in sweeps_asked_for(asked)]
     return sorted(sweeps, key=lambda sweep: bool(sweep.search))
 
 
@@ -322,9 +326,9 @@ def draw(asked: Asked) -> int:
         complain(f"{name}: {counted(number, 'point')} without a result")
     if left_out:
         complain(f"{counted(len(left_out), 'run')} left out, not valid or without needed data; the figures list them")
-    sweeps = [results / name for name in sorted({label.split("/")[0] for label in used | left_out})]
+    names = {label.split("/")[0] for label in used} | {sweep.name for sweep in sweeps_asked_for(asked)}
     # Imported runs have no sweep, published runs no directory.
-    own = [sweep for sweep in sweeps if any(run_table.repetitions(sweep))]
+    own = [results / name for name in sorted(names) if any(run_table.repetitions(results / name))]
     if pages := [path for sweep in own if (path := run.page(sweep, [paper]))]:
         shown = pages[0] if len(pages) == 1 else results / f"{paper.key}-*" / pages[0].name
         say(f"{counted(len(pages), 'sweep report')} -> {shown}")
