@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -14,6 +15,7 @@ from analysis.papers.paper_runs import PaperRun
 from analysis.tests import campaign, damages, simulate
 from bufferscope.__main__ import main
 from experiments.sweep.thin import thin
+from lib import files
 from lib.errors import InputError
 from runs import record, results, run_table
 from runs.names import ENVIRONMENT, RECORD
@@ -194,7 +196,8 @@ def test_recording__writes_the_record_before_environment_json(tmp_path, monkeypa
     (repetition / "logs").mkdir()
     (repetition / "logs/x").write_text("x")
     with monkeypatch.context() as broken:
-        broken.setattr(results, "_write", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+        full = Mock(as_json=files.as_json, replacing=Mock(side_effect=OSError(28, "No space left on device")))
+        broken.setattr(results, "files", full)
         with pytest.raises(OSError, match="No space"):
             results.record(repetition, world)
     assert (results.is_recorded(repetition), (repetition / RECORD).exists()) == (False, True)
