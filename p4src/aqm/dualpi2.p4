@@ -12,7 +12,7 @@
 #include "laws/pi.p4"
 
 register<bit<32>>(2) came_packets;      // of each queue, modulo 2^32; written at arrival
-register<bit<32>>(2) left_packets;      // all others are written at departure
+register<bit<32>>(2) left_packets;      // all others are written at departure; delay_ns of laws/pi.p4 is C's
 register<bit<48>>(1) last_delay_ns;     // at the last update
 register<bit<64>>(1) base_prob;         // p', times 2^32
 
