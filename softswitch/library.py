@@ -112,7 +112,12 @@ class Core:
     ) -> None:  # fmt: skip
         self.library = library(pipeline)
         self.bodies: dict[int, bytes] = {}  # by handle: received frames whose payload stays outside the core
-        self._callbacks = _READ_BODY(self._read_body), _DROP_BODY(self._drop_body), _COPY(ctypes.memmove)
+        bodies = self.bodies  # A callback that held `self` would keep the core's memory until gc finds the cycle.
+
+        def read_body(to: int, body: int, offset: int, length: int) -> None:
+            ctypes.memmove(to, bodies[body][offset : offset + length], length)
+
+        self._callbacks = _READ_BODY(read_body), _DROP_BODY(bodies.__delitem__), _COPY(ctypes.memmove)
         config = _Config(packets, frame_bytes, flows, rate_entries, *self._callbacks[:2])
         size = self.library.core_memory_bytes(ctypes.byref(config))
         assert size
@@ -135,12 +140,6 @@ class Core:
         if body and not status:
             self.bodies[handle] = frame
         return status
-
-    def _read_body(self, to: int, body: int, offset: int, length: int) -> None:
-        ctypes.memmove(to, self.bodies[body][offset : offset + length], length)
-
-    def _drop_body(self, body: int) -> None:
-        del self.bodies[body]
 
     def advance(self, until_ns: int) -> None:
         self.library.core_advance(self.pointer, ctypes.c_uint64(until_ns))

@@ -22,6 +22,7 @@ from scapy.packet import Raw
 
 from captures.reader import TUNNELS, Capture, is_capture
 from lib.errors import InputError
+from lib.tests.fuzzing import fuzz
 from wire.wire import CAPTURED_PACKET
 
 HERE = Path(__file__).resolve().parent
@@ -348,19 +349,12 @@ def test_damage__ends_the_capture_and_is_said(tmp_path):
 
 
 def test_reader__survives_any_bytes(tmp_path):
-    if not shutil.which("clang"):
-        pytest.skip("needs clang")
-    subprocess.run(["make", "-C", HERE.parent, "COVERAGE=", "fuzz"], check=True, stdout=subprocess.DEVNULL)
     corpus = tmp_path / "corpus"
     corpus.mkdir()
     for name, (link_type, link) in LINKS.items():
         pcap(corpus / name, [link(payload) for payload in PAYLOADS], link_type)
     (corpus / "ng").write_bytes(section() + interface("<", 1, 0) + packet("<", 0, 1, ETHER / PAYLOADS[0]))
-    fuzzer = HERE.parents[1] / "build/obj/captures/fuzz_capture"
-    done = subprocess.run(
-        [fuzzer, "-max_total_time=3", "-max_len=9000", corpus], cwd=tmp_path, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+    fuzz("captures", "fuzz_capture", "-max_total_time=3", "-max_len=9000", corpus=corpus)
 
 
 @pytest.mark.skipif(not shutil.which("xz"), reason="no xz on the PATH")
@@ -378,10 +372,6 @@ def test_compressed_file__that_asks_for_much_memory_is_refused(tmp_path):
 
 
 def test_connections__of_any_packets_lose_none(tmp_path):
-    if not shutil.which("clang"):
-        pytest.skip("needs clang")
-    subprocess.run(["make", "-C", HERE.parent, "COVERAGE=", "fuzz"], check=True, stdout=subprocess.DEVNULL)
-    fuzzer = HERE.parents[1] / "build/obj/captures/fuzz_connections"
-    command = [str(fuzzer), "-max_total_time=3", "-len_control=0", "-max_len=24000"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-3000:]
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    fuzz("captures", "fuzz_connections", "-max_total_time=3", "-len_control=0", "-max_len=24000", corpus=corpus)

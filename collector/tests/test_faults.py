@@ -5,7 +5,6 @@ import json
 import os
 import random
 import resource
-import shutil
 import signal
 import subprocess
 import tempfile
@@ -16,17 +15,16 @@ import numpy as np
 import pytest
 
 from collector.tests.harness import (
-    ROOT,
     Running,
     blocks,
     card,
-    make,
     postcards,
     records,
     wait_until,
     whole_bytes,
 )
 from hosts.tests.processes import free_port, privileges_of, refused
+from lib.tests.fuzzing import fuzz
 from wire.wire import BLOCK, POSTCARD, STORED_POSTCARD
 
 NOBODY, CAP_DAC_OVERRIDE = 65534, 1
@@ -97,14 +95,11 @@ def test_collector__whose_directory_its_owner_cannot_reach_stays_root_to_write_t
 
 
 def test_intake__holds_its_invariants_under_fuzzing(tmp_path):
-    if not shutil.which("clang"):
-        pytest.skip("needs clang's libFuzzer")
-    make("COVERAGE=", "fuzz")  # if COVERAGE is in the environment, make would build elsewhere
-    (tmp_path / "seed").write_bytes(b"".join(bytes([len(card(0))]) + card(seq) for seq in (5, 6, 6, 9, 7, 2**32 - 1)))
-    # No limit of memory: libFuzzer counts the peak of the process that forked it, too, and pytest's may be above 2 GiB.
-    options = ["-seed=1", "-runs=20000", "-max_len=4096", "-verbosity=0", "-rss_limit_mb=0"]
-    command = [ROOT / "build/obj/collector/fuzz_intake", *options]
-    subprocess.run([*command, tmp_path], check=True, timeout=300, stderr=subprocess.PIPE)
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    (corpus / "seed").write_bytes(b"".join(bytes([len(card(0))]) + card(seq) for seq in (5, 6, 6, 9, 7, 2**32 - 1)))
+    options = ["-seed=1", "-runs=20000", "-max_len=4096", "-verbosity=0"]
+    fuzz("collector", "fuzz_intake", *options, corpus=corpus)
 
 
 def test_collector__tells_gaps_duplicates_and_reordering_apart(start, sanitized):
