@@ -6,7 +6,7 @@ reasons from a file that people write (docs/results/<key>-reasons.md), so genera
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -49,9 +49,9 @@ def page(
         f"# {paper.title}, measured again",
         SMOKE_TEXT if runs.smoke else "",
         reasons.get(IN_SHORT, ""),
-        "## What was asked",
-        _asked(headlines(drawn), paper),
     ]
+    if facts := headlines(drawn):
+        parts += ["## What was asked", _asked(facts, paper)]
     for each in drawn:
         if each.figure.name in paper.telling:
             title, first = each.figure.title, each.figure.caption.partition(". ")[0].rstrip(".")
@@ -96,17 +96,23 @@ def _link(title: str) -> str:
 
 
 def _asked(facts: list[Fact], paper: Paper) -> str:
-    """The table of `facts`. The second set and ns-3 have a column if one of the facts has their number."""
-    columns = {"second": f"with {paper.second.value}"} if paper.second and any(fact.second for fact in facts) else {}
-    columns |= {"ns3": "ns-3"} if any(fact.ns3_text != "–" for fact in facts) else {}
-    titles = ["what", "the paper", "theory, for our runs", "measured", *columns.values(), "verdict"]
-    rows = [f"| {' | '.join(titles)} |", "|---" * len(titles) + "|"]
-    for fact in facts:
-        cells = [fact.what, fact.paper or "–", fact.prediction_text, fact.measurement_text]
-        cells += [getattr(fact, f"{name}_text") for name in columns]
-        cells.append("; ".join(text for text in (fact.verdict, fact.reason) if text))
-        rows.append("| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |")
-    return "\n".join(rows)
+    """The table of `facts`. A column in which no fact has anything is left out."""
+    verdicts = ["; ".join(text for text in (fact.verdict, fact.reason) if text) for fact in facts]
+    columns = {
+        "what": [fact.what for fact in facts],
+        "the paper": [fact.paper or "–" for fact in facts],
+        "theory, for our runs": [fact.prediction_text for fact in facts],
+        "measured": [fact.measurement_text for fact in facts],
+        f"with {paper.second.value}" if paper.second else "": [fact.second_text for fact in facts],
+        "ns-3": [fact.ns3_text for fact in facts],
+        "verdict": verdicts,
+    }
+    columns = {title: cells for title, cells in columns.items() if not {"–", ""}.issuperset(cells)}
+
+    def row(cells: Iterable[str]) -> str:
+        return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
+
+    return "\n".join([row(columns), "|---" * len(columns) + "|", *map(row, zip(*columns.values(), strict=True))])
 
 
 def _left_out(left_out: list[LeftOut]) -> str:
