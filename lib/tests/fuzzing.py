@@ -25,6 +25,6 @@ def fuzz(directory: str, name: str, *options: str, corpus: Path) -> None:
     # if COVERAGE is in the environment, make would build elsewhere
     subprocess.run(["make", "-s", "-C", ROOT / directory, "COVERAGE=", "fuzz"], check=True)
     limits = ["-rss_limit_mb=0", "-malloc_limit_mb=256", f"-artifact_prefix={corpus.parent}{os.sep}"]
-    command = [ROOT / "build/obj" / directory / name, *limits, *options, corpus]
+    command: list[str | Path] = [ROOT / "build/obj" / directory / name, *limits, *options, corpus]
     done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=300, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
