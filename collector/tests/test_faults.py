@@ -98,7 +98,7 @@ def test_intake__holds_its_invariants_under_fuzzing(tmp_path):
     corpus = tmp_path / "corpus"
     corpus.mkdir()
     (corpus / "seed").write_bytes(b"".join(bytes([len(card(0))]) + card(seq) for seq in (5, 6, 6, 9, 7, 2**32 - 1)))
-    options = ["-seed=1", "-runs=20000", "-max_len=4096", "-verbosity=0"]
+    options = ["-seed=1", "-runs=20000", "-max_len=4096"]
     fuzz("collector", "fuzz_intake", *options, corpus=corpus)
 
 

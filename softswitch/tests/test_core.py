@@ -6,6 +6,7 @@ from __future__ import annotations
 import bisect
 import random
 import struct
+import weakref
 
 import pytest
 
@@ -25,6 +26,13 @@ RECORD_NAMES = (
 
 def record(output: SentFrame) -> dict[str, int]:
     return dict(zip(RECORD_NAMES, RECORD.unpack_from(output.frame, 14), strict=True))
+
+
+def test_core__frees_its_memory_without_the_cycle_collector() -> None:
+    core = Core()
+    left = weakref.ref(core)
+    del core
+    assert left() is None
 
 
 def test_departure__keeps_its_fraction_only_while_the_link_is_busy() -> None:

@@ -293,5 +293,5 @@ def test_parser__holds_its_invariants_under_fuzzing(custom, tmp_path):
     good = page(entry(Event(1, CUSTOM).data(record_version=2, record=TCP_RECORD.encode(event=PROBE))), entry(bytes(80)))
     texts = [header_page(), HEADER_EVENT, Event(1, CUSTOM).text, Event(2, PROBE_6_12).text]
     (corpus / "seed").write_bytes(b"".join(text.encode() + b"\0" for text in texts) + good)
-    options = ["-seed=1", "-runs=50000", "-max_len=8192", "-verbosity=0"]
+    options = ["-seed=1", "-runs=50000", "-max_len=8192"]
     fuzz("hosts", "fuzz_ring", *options, corpus=corpus)
